@@ -159,13 +159,13 @@ class Client:
         return list(self._call("dry_run", _fields(job, changes)).json())
 
     def submit_array(self, job: _Job, size: int | None, **changes: Any) -> list[str]:
-        """Submit `size` jobs that differ in the variable ``COPTER_ARRAY_INDEX``, from 0: all or none of them.
+        """Submit `size` jobs, or none, which differ in the variable ``COPTER_ARRAY_INDEX``, from 0 on.
 
         Returns
         -------
         list of str
-            Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  If `size` is None, only `job`
-            is submitted.  All other arguments and the errors are those of `submit`.
+            Names of the jobs: the name of `job` with ``-0``, ``-1`` and so on.  If `size` is None, `job`
+            itself is the only job.  All other arguments and the errors are those of `submit`.
         """
         return list(self._call("submit", _fields(job, changes), array=size).json()["names"])
 
@@ -185,7 +185,7 @@ class Client:
         return dict(self._call("why", name=name).json())
 
     def cancel(self, *names: str) -> list[str]:
-        """End jobs by their names or shell-like patterns: all or none of them; return their names."""
+        """End all jobs with these names or shell-like patterns, or none of them; return the jobs' names."""
         return list(self._call("cancel", {"jobs": names}).json()["names"])
 
     def log(self, name: str, run: int | None = None, *, tail: int | None = None) -> str:
@@ -225,7 +225,7 @@ class Client:
         self._call("drain", type=type, node=node, back=back)
 
     def usage(self) -> list[dict[str, Any]]:
-        """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
+        """Return each owner's numbers of ended jobs, by ending, and the GPU seconds of the ended runs."""
         return list(self._call("usage").json())
 
     def metrics(self) -> str:

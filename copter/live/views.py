@@ -128,7 +128,7 @@ async def cluster_view(service: OfService) -> dict[str, Any]:
 
 
 async def usage_view(service: OfService) -> list[dict[str, Any]]:
-    """Return the ended jobs of each owner by ending, and the GPU seconds of the owner's ended runs."""
+    """Return each owner's numbers of ended jobs, by ending, and the GPU seconds of the ended runs."""
     state = service.record.state
     owners = sorted({owner for owner, _ in state.over} | set(state.gpu_seconds))
     return [

@@ -73,7 +73,7 @@ class Holder:
         return [task(part, *given, *each) for part, each in zip(self._parts, mine, strict=True)]
 
     def one(self, place: int, task: Task, arguments: tuple[Any, ...]) -> Any:
-        """Return ``task(part, *arguments)`` of the part at a position among these."""
+        """Return ``task(part, *arguments)`` of the part at a position among the parts of this holder."""
         return task(self._parts[place], *writable(arguments))
 
     # ---- the process ---------------------------------------------------------------------------

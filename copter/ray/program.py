@@ -19,8 +19,8 @@ class RayProgram(DistributedProgram):
 
     The requests are divided into parts, and each actor has one or more parts. Sums over requests keep their
     rounding errors, so that solutions are equal in all bits for any number of actors. They equal the
-    solutions in one process until the first solve that reads only active requests, because a RayProgram
-    always reads all requests.
+    solutions of a ContinualProgram until the first solve that reads only active requests of it, because a
+    RayProgram always reads all requests.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class RayProgram(DistributedProgram):
         Number of parts, at least one for each actor; the default is one for each actor. Shared columns are
         priced once in each part.
     num_cpus : float
-        Processors that Ray reserves for each actor; also the number of its threads, at least one.
+        Processors that Ray reserves for each actor. An actor also has as many threads, but at least one.
     resources : mapping of str to float, optional
         Other Ray resources that each actor needs.
     sense : "min" or "max"
@@ -93,7 +93,7 @@ class RayProgram(DistributedProgram):
         return self._workers.memory()
 
     def close(self) -> None:
-        """End the actors; with the last program, also leave the Ray that copter started or joined."""
+        """End the actors; the last program also ends the connection to Ray that copter started or joined."""
         super().close()
         self._leave()
 

@@ -2,8 +2,8 @@
 
 ``checkpoint-RUN-STEP.npz`` has numpy's format, is read without pickle, and has checksums of its members.  The
 latest checkpoint is that of the latest run and, within this run, of the latest step.  So a run that counts as
-dead but still writes does not disturb its successor.  If a checkpoint is damaged, the previous one is read;
-therefore two are kept.
+dead but still writes does not disturb its successor.  The last two checkpoints are kept, because the previous
+one is read if the last one is damaged.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class CheckpointTimer:
 
     The age of a checkpoint is the time from the state that it saves until the next checkpoint is on disk.  A
     checkpoint is due if the last one would be too old after one more step and one more write, each 1.5 times
-    as long as before.  So the limit is exceeded only if a step or a write takes longer than that, and
-    only by the difference.  At first, a write is assumed to take a tenth of `seconds`.
+    as long as before.  So the limit is exceeded only if a step or a write takes longer than this, and only by
+    the excess.  Before the first write, a write is assumed to take a tenth of `seconds`.
     """
 
     _MARGIN = 1.5

@@ -3,8 +3,8 @@
 They form a star of local sockets: the first process (rank 0) listens, and the other processes connect.
 Messages are those of :mod:`multiprocessing.connection`, as bytes and never pickled, and only between
 processes of one user. To sum vectors, all processes send them to the first process, which adds them in the
-order of the ranks and sends the sum to all.  So all processes get identical bits, in every run.  The
-processes of a run on several machines need torch.distributed: see `torch.py`.
+order of the ranks and sends the sum to all.  So all processes get identical bits, in every run.  A run on
+several machines needs torch.distributed instead: see `torch.py`.
 
 A process that ends closes its connections, and all others then fail at once.
 """

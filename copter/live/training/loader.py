@@ -4,7 +4,7 @@ Epoch e visits all n examples in the order of a permutation drawn from (seed, e)
 the count c of examples that were seen: c // n epochs, and c % n examples of the next epoch's order.  So every
 example of an epoch is seen exactly once before the next epoch begins.  After a stop, a job continues with the
 next example, whatever its new batch size and number of processes.  A batch is never shortened: at the end of
-an epoch it takes its remaining examples from the beginning of the next.
+an epoch it takes its remaining examples from the beginning of the next epoch.
 """
 
 from __future__ import annotations

@@ -98,10 +98,10 @@ class ProcessPlace:
 
 @dataclass(frozen=True)
 class StepTimes:
-    """Similar steps since the last report: `local_batch` examples on each GPU in one pass.
+    """Steps since the last report with `local_batch` examples on each GPU in one pass, and their number.
 
     `log_seconds` is the mean logarithm of the seconds of a step without accumulation, that is, of the last
-    pass, which synchronises.
+    pass of a step, in which the processes synchronise.
     """
 
     local_batch: int
@@ -141,7 +141,7 @@ class TrainingReport:
 
 @dataclass(frozen=True)
 class Orders:
-    """Response to a report: the new lease, whether to stop, and a new batch; None keeps the present batch.
+    """Response to a report: the new lease, whether to stop, and a new batch or None to keep the present one.
 
     A run that is ordered to stop has lost its GPUs.
     """

@@ -1,9 +1,9 @@
 """Reports to the service, and the service's orders, in a thread of a run's first process.
 
 The training loop only leaves notes here and reads orders, so it never waits for the network.  Step times are
-removed from the notes when a report with them has been answered; those of a lost report are in the next one.
-The lease runs from the time at which the last answered report was sent.  So it ends here before it ends for
-the service.
+removed from the notes when a report with them has been answered; the times in a lost report are also in the
+next report.  The lease runs from the time at which the last answered report was sent.  So the lease ends in
+this process before it ends for the service.
 """
 
 from __future__ import annotations

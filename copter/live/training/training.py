@@ -13,9 +13,10 @@ If copter starts the script, the script runs in one process for each GPU, and th
 batch replace the arguments.  Otherwise the script is one process, and the arguments apply.
 
 A step processes a batch of m = G b (s + 1) examples: G GPUs, b examples on each in a pass, s passes beyond
-the first.  It counts as r(m) steps at the initial batch size m0, where r is AdaScale's gain (Pollux equation
-5) with the measured gradient noise phi; r = 1 while phi is unknown.  The job is complete when these counts
-add up to its work.  The factor on its learning rate is r(m), or sqrt(m / m0) under the square-root rule.
+the first.  The step counts as r(m) steps at the initial batch size m0, where r is AdaScale's gain (Pollux
+equation 5) with the measured gradient noise phi; r = 1 while phi is unknown.  The job is complete when these
+counts add up to its work.  The factor on the learning rate is r(m), or sqrt(m / m0) under the square-root
+rule.
 
 All processes do the same at every step.  When gradients are averaged, the first process decides for all
 whether to stop and whether to write a checkpoint, and chooses the next batch size and factor.  It uses the
@@ -95,7 +96,7 @@ class ArrayState:
 
 
 class _Note(NamedTuple):
-    """Note of a process at a step: whether it got a stop signal; sum of its squared gradient norms."""
+    """Note of a process at a step: whether the process got a stop signal, and its squared gradient norms."""
 
     told: bool
     squares: float
@@ -163,7 +164,7 @@ class TrainingStep:
         self._decision: _Decision | None = None
 
     def passes(self) -> Iterator[NDArray[np.int64]]:
-        """Yield the indices of this process's examples in each pass, as many as of each other process."""
+        """Yield the indices of this process's examples in each pass; all processes have equally many."""
         for part in self._parts:
             self._last_pass_began = time.monotonic()
             yield part
@@ -248,7 +249,7 @@ class Training:
     initial_batch : int
         Batch size for which the learning rate was chosen; the job file's value replaces it.
     work : float
-        Number of steps at this batch size until the job is complete; the job file's value replaces it.
+        Number of steps at the initial batch size until the job is complete; the job file's value replaces it.
     seed : int
         Seed of the examples' order.
 

@@ -59,8 +59,8 @@ class Job(ABC):
     kind : {"rigid", "strong-scaling", "adaptive"}
         What the policy may adapt.
     gpus : int or None
-        GPU count of a rigid job; None for other jobs, whose submission may have a count for which it was
-        tuned.
+        GPU count of a rigid job; None for other jobs, even if their submissions have a GPU count for which
+        the jobs were tuned.
     allocation : Configuration or None
         Present configuration.
     place : tuple of (int, int) or None
@@ -169,7 +169,7 @@ class Job(ABC):
 
 
 def job_kind(submission: JobSubmission, policy: Kind) -> Kind:
-    """Return the kind of a job under a policy: the less flexible of what user and policy allow."""
+    """Return the kind of a job under a policy: the less flexible of the user's and the policy's kinds."""
     return min(submission.kind, policy, key=_FLEXIBILITY.__getitem__)
 
 
@@ -181,9 +181,9 @@ def job_gpus(submission: JobSubmission, kind: Kind) -> int | None:
 def job_profile(submission: JobSubmission, application: Profile, kind: Kind) -> Profile:
     """Return the profile by which a job runs: its application's, within the limits of its user and kind.
 
-    `kind`: as :func:`job_kind` returns it. If the batch size is not adapted, it is the submission's. The
-    user's limit on the batch size has no effect then, or if the profile has no batch sizes. The result is the
-    same object for equal arguments.
+    `kind`: result of :func:`job_kind`. If the batch size is not adapted, it is the submission's, and the
+    user's limit on the batch size has no effect. The limit has no effect either if the profile has no batch
+    sizes. The result is the same object for equal arguments.
     """
     if kind != "adaptive":
         profile = application.at_fixed_batch(submission.batch_size)

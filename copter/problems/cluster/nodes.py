@@ -22,7 +22,7 @@ from copter.problems.cluster.cluster import Cluster, GpuType
 
 @dataclass(frozen=True)
 class NodeChange:
-    """From `time` (seconds) on, a GPU type has `nodes` nodes; those with the last numbers come and go."""
+    """From `time` (seconds) on, a GPU type has `nodes` nodes; nodes with the last numbers come or go."""
 
     time: float
     type: str
@@ -61,8 +61,8 @@ def working_nodes(type: GpuType, down: Collection[int]) -> list[int]:
 class NodeEvents:
     """Events of the nodes of a cluster, in order of time.
 
-    `cluster`: its nodes change when events are played. `down`: nodes of each type that do not work. Nodes
-    that are down at the beginning are never repaired.
+    `cluster`: cluster whose nodes change when events are played. `down`: nodes of each type that do not work.
+    Nodes that are down at the beginning are never repaired.
     """
 
     def __init__(

@@ -103,8 +103,8 @@ class ClusterState:
 def pinned(jobs: Iterable[Job], free: dict[str, int]) -> dict[str, Configuration]:
     """Return the configurations of running jobs that must not be preempted, by name of the job.
 
-    `free`: number of free GPUs of each type, from which the function subtracts the GPUs of these jobs. A job
-    whose GPUs do not exist any more is left out.
+    `free`: number of free GPUs of each type, from which the function subtracts the GPUs of the returned jobs.
+    A job whose GPUs do not exist any more is left out.
     """
     return kept((job for job in jobs if not job.submission.preemptible), free)
 
@@ -126,9 +126,9 @@ class Policy(Protocol):
     Attributes
     ----------
     kind : {"adaptive", "strong-scaling", "rigid"}
-        The most that the policy adapts of a job: batch size and GPU count, the count only, or neither.  The
-        simulator presents a more flexible job as a job of this kind.  The policy must not adapt a less
-        flexible job beyond the job's own kind.
+        What the policy adapts at most: batch size and GPU count, the count only, or neither.  The simulator
+        presents a more flexible job as a job of this kind.  The policy must not adapt a less flexible job
+        beyond the job's own kind.
     round_seconds : float or None
         Default length of the policy's rounds; None if the policy is asked at events.
     """
@@ -154,7 +154,7 @@ class WarmsUp(Protocol):
     """A policy that can do work before its first round, such as to import modules."""
 
     def warm_up(self) -> None:
-        """Do what would make the first round slow; called before that round, once or more often."""
+        """Do work that would make the first round slow; called before that round, at least once."""
 
 
 class Estimator(Protocol):

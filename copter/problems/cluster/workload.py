@@ -67,12 +67,12 @@ class JobSubmission:
     preemptible : bool
         True if the job may lose or change its GPUs once it runs.
     reserved : bool
-        True if the job must get GPUs in every round from its submission on.
+        True if the job must have GPUs in every round from its submission on.
     batch_size : int, optional
         Batch size of a job that is not adaptive, or the size for which an adaptive job was tuned; default:
         the profile's initial size.
     tuned_gpus : int, optional
-        GPU count that a job of another kind than rigid has under a policy that cannot adapt the count.
+        GPU count of a job that is not rigid, under a policy that cannot adapt the count.
     min_gpus, max_gpus, max_batch_size : int, optional
         Limits of the user (thesis section 3.3.1).
     tenant : str

@@ -8,20 +8,20 @@ m:
     subject to  sum_i R_ij = 1,   R_ij <= X_ij,   X_ij in {0, 1}
                 L - eps <= sum_j l_j R_ij <= L + eps,   sum_j s_j X_ij <= m_i
 
-In its relaxation, costs and memory only reduce X, so X = R.  The program here has the relaxation's columns in
-units of load, x_ij = l_j R_ij / U:
+In its relaxation, costs and memory favour a small X, so X = R at an optimum.  The program here has the
+relaxation's columns in units of load, x_ij = l_j R_ij / U:
 
     minimise    sum_ij (1 - T_ij) (s_j / l_j) x_ij
     subject to  sum_i x_ij = l_j / U,   (1 - width) L / U <= sum_j x_ij <= (1 + width) L / U
 
-U is an earlier value of L, and is kept while L is near it.  So a new load of one shard edits one request and
+U is an earlier value of L, which is kept while L is near U.  So a new load of one shard edits one request and
 the bounds of the rows.  Every shard has the same columns, which store only their costs.  New loads change a
 total and a cost scale per shard, new placements a few overrides; coefficients never change.
 
 The memory rows sum_j (s_j / l_j) x_ij <= m_i are omitted, because their coefficients would change in every
-column in every round.  They are also weak, since a share takes only its part of the memory of a whole replica
-(in the experiments they are never tight).  Without them the program is still a relaxation, so its bound
-holds.  The shim observes the memory for any answer.
+column in every round.  These rows are also weak, since a share takes only its part of the memory of a whole
+replica (in the experiments they are never tight).  Without them the program is still a relaxation, so its
+bound holds.  The shim keeps every answer within the memory.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _MUCH = 0.1
 class LoadBalancer(Balancer):
     """Shards with loads and sizes, servers with memory, and the placement of the last round.
 
-    It is a domain of :class:`copter.Rounds`.
+    A LoadBalancer is a domain of :class:`copter.Rounds`.
 
     Parameters
     ----------
@@ -385,11 +385,11 @@ class LoadBalancer(Balancer):
     # ---- a round ---------------------------------------------------------------------------------
 
     def proven(self) -> BalancingRound | None:
-        """Return the answer of a round with few changes without the program, if its cost is proven least.
+        """Return an answer whose cost is proven least without the program, in a round with few changes.
 
         The proof is that nothing moves, or no more than :mod:`copter.problems.load_balancing.bound` requires,
-        so the program could not improve the answer.  It is updated in the next round that needs it.  After
-        many changes it is solved in any case, because solvers are compared on such rounds.
+        so the program could not improve the answer.  The program is updated in the next round that needs it.
+        After many changes the program is solved in any case, because solvers are compared on such rounds.
 
         Returns
         -------
@@ -421,7 +421,7 @@ class LoadBalancer(Balancer):
             self.update_program()
 
     def update_program(self) -> None:
-        """Turn all events since the program was updated last into edits of its changed parts."""
+        """Turn all events since the program's last update into edits of its changed parts."""
         self.check()
         fleet = self.fleet()
         self._relaxation.update(fleet, self._names, self._replicas, self._live, self._memory.size)
@@ -429,10 +429,10 @@ class LoadBalancer(Balancer):
     def start(self) -> tuple[SparseX, Floats] | None:
         """Return the start of a solver: last round's replicas with the best shares for this round's loads.
 
-        If they suffice, nothing need move, at prices of 0, and the solver's first pass confirms it. If they
-        do not, the rows that they violate show the solver which columns are worth using, also in a first
-        round, which has no prices. The result is None in a first round with many moves, because the replicas
-        are then far from an answer, if no shard has a replica, and if the answer is known.
+        If these replicas suffice, nothing need move, at prices of 0, and the solver's first pass confirms it.
+        If they do not, the rows that they violate show the solver which columns are worth using, also in a
+        first round, which has no prices. The result is None if the answer is known, if no shard has a
+        replica, and in a first round with many moves, because the replicas are then far from an answer.
         """
         if self._proven is not None:
             return None

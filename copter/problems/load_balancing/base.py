@@ -59,7 +59,7 @@ class Balancer(EventDomain):
 
     @property
     def numbers(self) -> Ints:
-        """Number of shards (k,) that each id stands for."""
+        """Number of shards of each id (k,): 1 for a shard, more for a group."""
         return np.ones(len(self._names), np.int64)
 
     def fleet(self) -> ShardFleet:
@@ -72,9 +72,9 @@ class Balancer(EventDomain):
 
     @event
     def set_loads(self, loads: Mapping[Hashable, float] | ArrayLike) -> None:
-        """Change the loads of the named shards, or of all in the order of their addition; all or none.
+        """Change the loads of the named shards, or of all shards, in the order in which they were added.
 
-        The load of a group is that of each of its shards.
+        The load of a group is the load of each of its shards. If an argument is invalid, no load changes.
 
         Raises
         ------

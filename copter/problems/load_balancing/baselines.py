@@ -14,9 +14,9 @@ The exact problem (:func:`solve_exact`) is that of :mod:`.balancer` with shares 
 constraint R <= X, by HiGHS' branch and bound.
 
 The heuristic of E-Store (:func:`greedy`) moves whole shards.  While the load of the most loaded server is
-above L (1 + tolerance), its hottest shard whose move keeps the least loaded server within L (1 + tolerance)
-goes to that server.  A server without such a shard is left unchanged: a hotter shard fits nowhere, because
-shards are never split.
+above L (1 + tolerance), its hottest shard whose move keeps the least loaded server within L (1 + tolerance),
+and within its memory, goes to that server.  A server without such a shard keeps its shards, because shards
+are never split.
 
 Source: Taft et al., "E-Store" (VLDB 2014), as in the code of POP (Narayanan et al., SOSP 2021).
 """
@@ -45,8 +45,8 @@ _LEAST_EXACT_SHARE = 1e-7
 class Parts:
     """Results of the parts of a round.
 
-    `answers`: one for each part. `unanswered`: number of parts without a placement, in time or at all. Their
-    placements were kept, or the placement of all parts if otherwise a server's memory were exceeded.
+    `answers`: one for each part. `unanswered`: number of parts without a placement in time. Such parts keep
+    their last placements. If a server's memory would be exceeded otherwise, all parts keep them.
     """
 
     placement: ShardPlacement
@@ -165,7 +165,7 @@ def _joined(
 class Exact:
     """Answer of branch and bound.
 
-    `placement`: None if it found none in time. `bound`: lower bound on the cost.
+    `placement`: None if branch and bound found none in time. `bound`: lower bound on the cost.
     """
 
     placement: ShardPlacement | None
@@ -236,8 +236,8 @@ def greedy(fleet: ShardFleet, last: ShardPlacement) -> ShardPlacement:
 
     It has one replica of each placed shard; other shards have none.
 
-    `last`: a shard is where its largest share is; a shard without any goes to the least loaded server with
-    memory.
+    `last`: last placement; each shard begins on the server with its largest share. A shard without a replica
+    goes to the least loaded server that has memory for it.
     """
     k, n = fleet.loads.size, fleet.memory.size
     limit = fleet.mean * (1.0 + fleet.tolerance)

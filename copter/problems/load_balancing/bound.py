@@ -5,8 +5,8 @@ by *cuts*.  Let S be a set of servers, l_j the loads in units of a server's mean
 
 Out of S
     Shards with all replicas in S bring the load F(S) = sum l_j to it.  If F(S) > upper |S|, new replicas of
-    these shards outside S must carry the rest.  One replica of shard j carries at most min(l_j, upper), and
-    all of them together at most l_j.  So their size is at least the cheapest cover
+    these shards outside S must carry the excess.  One replica of shard j carries at most min(l_j, upper), and
+    all replicas of the shard together at most l_j.  So their size is at least the cheapest cover
 
         minimise sum s_j z_j   subject to   sum gain_j z_j >= F(S) - upper |S|,   z_j in {0, 1}
 
@@ -18,11 +18,11 @@ Memory
     Shards with all replicas on one server take memory there; their sizes above its memory must be moved.
 
 A new replica of a shard leaves only one of several disjoint sets, and enters only one.  So over disjoint sets
-the covers add up, separately for out, into and memory.  The largest of the three sums is the bound, plus the
-shards without a place.  The sets are the closures of the servers that are still outside the band
-(:mod:`.shim`) after a maximum flow along last round's replicas.  Overlapping closures form a group.  Each
-group counts as the largest of three values: that of its union, of disjoint closures in it, or of its single
-servers.
+the covers add up, separately for out, into and memory.  The bound is the largest of the three sums plus the
+sizes of the shards without a replica.  The sets are the closures of the servers that are still outside the
+band (:mod:`.shim`) after a maximum flow along last round's replicas.  Overlapping closures form a group.  The
+value of a group is the largest of three: the cover of its union, the sum over disjoint closures in it, and
+the sum over its single servers.
 
 The covers are exact, by branch and bound over shards in the order of size per load; a cover that exceeds a
 limit counts as its relaxation.

@@ -9,17 +9,17 @@ replicated.  With loads l_g and sizes s_g, n_gi shards of group g on server i, a
 
 The size of a moved shard is the same for every target, so the relaxation only decides which load z_gi leaves
 server i.  A server must lose its load e_i above the band, and need not lose more than its load f_i above the
-lower end of the band.  Servers below the band lack a load D, which must leave other servers.  A whole shard
-of a larger load than e_i covers no more than e_i, so it counts as h_gi = min(l_g, e_i), and as l_g if e_i is
-0:
+lower end of the band.  Servers below the band together lack a load D, which must leave other servers.  A
+whole shard with a larger load than e_i covers no more than e_i, so it counts with the load
+h_gi = min(l_g, e_i), or with l_g if e_i is 0:
 
     minimise    sum_gi (s_g / h_gi) z_gi
     subject to  sum_g z_gi + k_i = f_i,   0 <= k_i <= f_i - e_i,   0 <= z_gi <= h_gi n_gi
                 sum_gi (l_g / h_gi) z_gi >= D
 
 So a server is a request, and a group on it is a column; k_i is the load above the lower end that it keeps.
-The program has a single row.  Shards without a server reduce D by their load, and their sizes are part of the
-cost and of the bound.  Memory is left out of the relaxation, as in :mod:`.balancer`.
+The program has a single row.  Shards without a server reduce D by their load.  Their sizes are part of the
+cost and of the bound.  The relaxation omits memory, as in :mod:`.balancer`.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ _LACKING = "lacking"
 _LEAST_LOAD = 1e-9
 """Least load e_i that is not 0, relative to the mean of a server."""
 _MOST = 100_000_000
-"""Largest number of shards of a group: those that move are listed one by one."""
+"""Largest number of shards of a group, because shards that move are listed one by one."""
 
 
 class GroupBalancer(Balancer):
     """Groups of equal shards, servers with memory, and the placement of the last round.
 
-    It is a domain of :class:`copter.Rounds`. The time of a round depends on the number of pairs of a group
-    and a server with shards of it, and on the number of shards that move times the number of servers, but not
-    on the number of shards that stay.
+    A GroupBalancer is a domain of :class:`copter.Rounds`. The time of a round depends on the number of pairs
+    of a group and a server with shards of this group, and on the number of shards that move times the number
+    of servers, but not on the number of shards that stay.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class GroupBalancer(Balancer):
     # ---- inside ----------------------------------------------------------------------------------
 
     def _answer(self, leaving: Floats | None, bound: float, solution: Solution | None) -> BalancingRound:
-        """Return the answer if about some shards leave each server, by group; None to move nothing."""
+        """Return the answer in which about `leaving` shards leave their servers; None: no shard leaves."""
         self.check()
         try:
             after = spread(self.fleet(), self._there, self._waiting, self._loads, leaving)

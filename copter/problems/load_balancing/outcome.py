@@ -32,11 +32,11 @@ class BalancingRound:
     ----------
     placement : ShardPlacement
         Placement with indices of :attr:`LoadBalancer.shards`, or :attr:`GroupBalancer.groups`, and of the
-        servers. The share of a group is that of its shards which are on the server.
+        servers. The share of a group on a server is the share of the group's shards that are there.
     movements : int
         Number of replicas that did not exist before the round.
     cost : float
-        Sum of their sizes.
+        Sum of the sizes of these replicas.
     imbalance : float
         Largest load of a server over the smallest, minus 1.
     balanced : bool
@@ -56,8 +56,8 @@ class BalancingRound:
         Solution of the linear program, if one was solved.
     moves : tuple of Move
         New replicas: the shard, the server, and the shard's size as the amount. The source is None, because
-        other replicas of the shard may stay. Of a group: the size of the shards that come to a server, or
-        leave it for others.
+        other replicas of the shard may stay. For a group, the amount is the size of all its shards that come
+        to a server (the source is None) or leave a server (the target is None).
     binding : mapping of server to float
         Servers whose band is binding in the fractional answer, with their prices; empty for groups.
     prices : (row slots,) ndarray
@@ -85,7 +85,7 @@ class BalancingRound:
 
     @property
     def objective(self) -> float:
-        """Cost of the answer, by the name that all answers have."""
+        """Cost of the answer, under the name that all answers have."""
         return self.cost
 
     @property

@@ -1,4 +1,4 @@
-"""ReplicaShim: replicas of shards on servers with few new ones, within the memory, with balanced loads.
+"""ReplicaShim: placements of shards with few new replicas, within the memory, with balanced loads.
 
 In shard load balancing, every shard is served by one or more replicas, each of which carries a share of the
 shard's load.  A replica takes as much memory as the size of its shard, and a new one is a movement that costs
@@ -6,19 +6,19 @@ its size.
 
 1. Carry: loads start as in the last round, and the least flow along last round's replicas that brings all
    servers into the band is applied.  If there is one, its result is the placement, and nothing moves.
-2. Memory: on a server with too little, new replicas are dropped first, then those with least load, if their
-   shards have others.  The shard's other replicas take over the
-   load in proportion (the thesis' shim).
-3. New replicas are added across the border of the servers that load can reach, first those that can carry
-   most.  In the end, each of them that the others can replace is dropped again.
+2. Memory: on a server with too little memory, new replicas are dropped first, then replicas with least load,
+   if their shards have others.  The shard's other replicas take over the load in proportion (the thesis'
+   shim).
+3. New replicas are added across the border of the servers that load can reach, first replicas that can carry
+   most.  In the end, each new replica that the others can replace is dropped again.
 4. If the result exceeds the lower bound in whole replicas (:mod:`copter.problems.load_balancing.bound`), a
-   second attempt starts from the replicas to which the linear program gives load.  An answer, in particular
-   from inside the optimal face, has many with small loads, so each is dropped if its load can flow along the
-   others.  Those of cold shards, relative to their size, are dropped first, because a hot shard's replica can
-   carry more in later rounds.  The rest is chosen beforehand in another run of steps 2 and 3, and the better
-   result is used.
+   second attempt starts from the replicas to which the linear program gives load.  An answer of the program,
+   in particular from inside the optimal face, has many replicas with small loads.  So each new replica is
+   dropped if its load can flow along the others.  Replicas of shards with little load for their size are
+   dropped first, because a hot shard's replica can carry more in later rounds.  The remaining new replicas
+   are added to last round's before another run of steps 2 and 3, and the better of both results is used.
 5. Last round's replicas keep a small load, which costs nothing and may save a movement in later rounds,
-   unless their memory or their load is needed; others without load are dropped.
+   unless their memory or their load is needed; all other replicas without load are dropped.
 
 A placement never exceeds the memory and serves every shard; if a shard fits nowhere, ShardPlacementError is
 raised.  The loads are balanced as far as this method finds a way.

@@ -8,7 +8,7 @@ Lognormal: the logarithm of a load is a stationary autoregressive process of ord
 that whole shards can balance the servers.
 
 Source of Zipf: section 5.2.1 of the thesis, and the code of POP (Narayanan et al., SOSP 2021), whose
-experiment it repeats.  The thesis gives no limits for the stateful z; these are those of the stateless one.
+experiment it repeats.  The thesis gives no limits for the stateful z; the limits of the stateless z are used.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ def lognormal_sizes(shards: int, seed: int) -> Floats:
 
 
 def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[Floats]:
-    """Yield loads of which only those of some random shards change in every round.
+    """Yield loads which, in each round after the first, change for some random shards only.
 
-    `rounds` (shards,): loads; in the first round all are used. `changed`: number of shards with new loads in
-    later rounds; all if there are fewer.
+    `rounds`: loads (shards,) of each round, all of which are used in the first round. `changed`: number of
+    shards with new loads in a later round; all shards if there are fewer.
     """
     rng, loads = np.random.default_rng(seed), None
     for fresh in rounds:

@@ -37,9 +37,9 @@ class InfeasibleRoundError(CopterError, RuntimeError):
 class SiaJob:
     """A job of the policy, with its own profile.
 
-    It differs from :class:`~copter.problems.cluster.workload.JobSubmission`, because a scheduler outside the
-    simulator may have ids of any kind, and a clock that begins after the submission of its jobs.  The policy
-    rejects an invalid job with a :class:`SiaError`.
+    A SiaJob is not a :class:`~copter.problems.cluster.workload.JobSubmission`, because a scheduler outside
+    the simulator may have ids of any kind, and a clock that begins after the submission of its jobs.  The
+    policy rejects an invalid job with a :class:`SiaError`.
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """The Sia policy as a continual program: events of a cluster become edits, once in each round.
 
 Every job is one request with ``sum(x) == 1``.  Its column 0 is "no allocation", which uses nothing and costs
-lambda.  Each other column is a configuration that can run the job and takes its GPUs from its type's
-resource.
+lambda.  Each other column is a configuration that can run the job.  It takes its GPUs from the resource of
+its GPU type.
 
 Costs are those of :mod:`copter.problems.sia.columns`.  A request has the array of costs of its application
 and level, the restart factor as its scale, and two overrides to which the factor does not apply: "no
@@ -11,16 +11,16 @@ number of columns.
 
 A job may choose from these configurations in a round:
 
-- adaptive and strong-scaling jobs: configurations of at most ``scale_up_limit`` times the GPUs they have, and
-  always the smallest of each type, with which a job starts (thesis section 3.3.1); without a limit, all
-  configurations that can run them;
+- adaptive and strong-scaling jobs: configurations of at most ``scale_up_limit`` times the GPUs that they
+  have, and always the smallest configuration of each type, with which a job starts (thesis section 3.3.1);
+  without a limit, all configurations that can run them;
 - rigid jobs: configurations of their GPU count;
 - jobs during a restart, and running jobs that must not be preempted: their current configuration only
   (pinned);
 - reserved jobs: the same configurations, without "no allocation".
 
-If nodes of pinned jobs go away, jobs in a restart are released, the latest end of a restart first: they are
-no longer pinned.  If the non-preemptible jobs of a type alone hold more GPUs than the type has, or if the
+If nodes of pinned jobs go away, jobs in a restart are no longer pinned (they are *released*), beginning with
+the job whose restart ends last.  If the non-preemptible jobs of a type alone hold more GPUs than the type has, or if the
 round is infeasible, the policy raises an error.
 
 Source: Sia, thesis sections 3.3.4 and 4.4.1.
@@ -68,7 +68,7 @@ class SiaPolicy(EventDomain):
         Largest factor by which a job's GPUs may grow in a round; None for any configuration, as in the
         thesis' program.
     program : ContinualProgram, optional
-        Empty program to edit, for example one that records.
+        Empty program to edit, for example a program that records its edits.
     shim : JobShim, optional
         Default: :class:`copter.shims.choose_one.ChooseOneShim`.
 
@@ -174,7 +174,7 @@ class SiaPolicy(EventDomain):
     def update(
         self, job: Hashable, *, level: int | None = None, restarting_until: float | None = None
     ) -> None:
-        """Set the level that a job has reached, or the time until which it restarts (past if it runs)."""
+        """Set the level that a job has reached, or the time in seconds until which it restarts."""
         slot = self._slot(job)
         if level is not None:
             self.update_levels([job], [level])
@@ -183,7 +183,10 @@ class SiaPolicy(EventDomain):
 
     @event
     def update_levels(self, jobs: Sequence[Hashable], levels: Sequence[int] | Ints) -> None:
-        """Set the levels that many jobs have reached; jobs with a fixed batch size have one level only."""
+        """Set the levels that many jobs have reached, in the profiles that the policy uses for the jobs.
+
+        At a fixed batch size, some profiles have one level only.
+        """
         slots = np.array([self._slot(job) for job in jobs], np.int64)
         values = np.asarray(levels, np.int64)
         wrong = (values < 0) | (values >= self._table.levels[slots])
@@ -194,7 +197,7 @@ class SiaPolicy(EventDomain):
 
     @event
     def update_profile(self, job: Hashable, profile: Profile) -> None:
-        """Set a new profile of a job; the job keeps its level, or gets the profile's last if that is lower.
+        """Set a new profile of a job; the job keeps its level, or gets the last one if the profile has fewer.
 
         Parameters
         ----------
@@ -279,7 +282,7 @@ class SiaPolicy(EventDomain):
         return self._decided(self._picked(rounded.choice), solution, rounded)
 
     def fallback(self) -> SiaRound:
-        """Return a missed round: jobs keep configurations whose nodes exist; the policy does not change."""
+        """Return a missed round, in which jobs keep configurations whose nodes exist; change nothing."""
         table, slots = self._table, self._order()
         picked = table.current[slots].copy()
         picked[np.isin(slots, losers(table, slots.tolist(), self.cluster))] = NONE

@@ -64,10 +64,11 @@ class Sia:
     time_limit : float, optional
         Time limit of the policy in a round, in seconds.
     timeshare_seconds : float, optional
-        Running time in which a new job has priority; None for no priority, so that leaving any job without
-        GPUs costs `lam`.
+        Running time for which a new job has priority.  With None, no job has priority: leaving any job
+        without GPUs costs `lam`.
     policy : SiaPolicy, optional
-        New policy on the cluster of the simulation; replaces a policy with the first three settings.
+        New policy on the cluster of the simulation.  By default it is made from `p`, `lam` and
+        `scale_up_limit`.
 
     Attributes
     ----------
@@ -163,7 +164,7 @@ class Sia:
     def why(self, job: str) -> list[str]:
         """Return sentences about a job's configurations in the last round's program.
 
-        The sentences are about the program's relaxation, and true for every schedule
+        The sentences follow from the program's relaxation, and are true for every schedule
         (:mod:`copter.explanation`).
         """
         policy, solution = self._policy, None if self.last is None else self.last.solution

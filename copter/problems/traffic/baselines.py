@@ -2,11 +2,11 @@
 
 `shortest_path`
     Constrained shortest path first: all paths, shortest first.  A whole demand is placed on the first of its
-    paths with enough capacity.  For min-MLU, every demand takes its shortest path.
+    paths with enough capacity.  For min-MLU, every demand takes its first path whose links are up.
 `lp_top`
     Demand pinning: the largest demands (at or above the 0.9 quantile of those above 0.001) are solved as an
     LP.  Then each other demand, in order, gets the remaining capacity of its shortest path.  For min-MLU the
-    other demands come first, and the LP counts their loads on the links.
+    other demands are placed first, and the LP includes their loads on the links.
 `pop`
     Partitioned optimisation: demands are split at random into k parts, each with 1/k of every capacity.  Each
     part is solved as an LP, and the flows are added.  Client splitting first halves the largest demand
@@ -114,9 +114,9 @@ def pop(
 ) -> Allocated:
     """Solve k parts of the problem, and join their flows.
 
-    `parts`: k; each demand (or its pieces after client splitting) goes to a random part. `split`: client
-    splitting until there are (1 + split) times as many demands; 0 for no splitting. `solver`, `settings`:
-    solver of each LP and its settings; see :func:`copter.make_solver`.
+    `parts`: k; each demand, or each of its pieces after client splitting, goes to a random part. `split`:
+    clients are split until there are (1 + split) times as many demands; 0 for no splitting. `solver`,
+    `settings`: solver of each LP and its settings; see :func:`copter.make_solver`.
     """
     if parts < 1:
         raise ValueError(f"parts = {parts}: must be at least 1")

@@ -57,7 +57,7 @@ class Instance:
     volumes: Floats
 
     def sample(self, pairs: int, seed: int) -> Instance:
-        """Return an instance of random pairs that share the volume of all pairs: links stay as busy."""
+        """Return an instance of random pairs with the volume of all pairs, so that links are as busy."""
         if pairs >= self.paths.n_pairs:
             return self
         chosen = np.sort(np.random.default_rng(seed).choice(self.paths.n_pairs, pairs, replace=False))
@@ -246,7 +246,7 @@ class TrafficCourse(Course):
             )
 
     def compare(self, measured: Sequence[SolverResult]) -> None:
-        """Add `optimality`: the ratio to the round's best certified bound, or to its best answer if none."""
+        """Add `optimality`: the ratio to the round's best certified bound or, without one, best answer."""
         records = [record for one in measured for record in one.records]
         for number in {record["round"] for record in records}:
             of_round = [record for record in records if record["round"] == number]
@@ -353,8 +353,8 @@ def drift(
 ) -> Iterator[Floats]:
     """Yield the volumes of infinitely many rounds, each made from the previous one.
 
-    `kind`: whether a factor uniform in 1 +- `amplitude` applies to every demand separately, to all demands of
-    a source together, or to all demands together; or whether volumes are permuted among the demands.
+    `kind`: what changes. A random factor, uniform in 1 +- `amplitude`, applies to each demand separately, to
+    all demands of a source together, or to all demands together; or volumes are permuted among the demands.
     `source`, `volume`: sources and volumes of the demands before the first round. `amplitude`: between 0
     and 1.
     """

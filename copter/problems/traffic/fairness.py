@@ -17,9 +17,9 @@ A round keeps a set of such cuts.  It alternates two steps:
    the rates violate: priced links that share demands are a group, and each group is a cut, with prices that
    simplex recomputes.
 
-If max-flow leaves some demand without its rate, although its prices give no violated cut, the rates are
-routed by min-MLU, which serves every demand with the solver's accuracy.  The flows are then divided by the
-utilisation.
+If max-flow leaves some demand without its rate, but the prices of max-flow give no violated cut, min-MLU
+routes the rates, because it serves every demand with the solver's accuracy.  The flows are then divided by
+the utilisation.
 
 The cuts are valid whatever the solver's accuracy.  So the rates of step 1 are lexicographically at least
 those of all flows.  Cuts stay valid if volumes change, and with new right-hand sides also if capacities

@@ -1,7 +1,7 @@
 """Traffic matrices: the synthetic models of the published runs, and matrices from files.
 
 An entry (u, v) is the demand from node u to node v.  The models draw from numpy's legacy ``RandomState`` in a
-fixed order, so that a seed gives the published instance with this seed:
+fixed order, so that each seed gives the published instance of this seed:
 
 - *gravity*: the share of a pair is out_u / sum(out) * in_v / (sum(in) - in_u), where out_u and in_u are the
   capacities that leave and enter node u.  Normal noise with a standard deviation of a quarter of the share is
@@ -95,7 +95,7 @@ def poisson(
     decay: float = 0.35,
     factor: float = 4.3e-9,
 ) -> Floats:
-    """Return the demands Poisson(rate * decay^hops), times `factor` and the scale.
+    """Return demands: draws from Poisson(rate * decay^hops), times `factor` and `scale`.
 
     `rate`: mean of a draw without decay. `decay`: factor per link of the shortest path; below 1, demands
     without a path are 0. `factor`: demand per drawn unit.
@@ -112,7 +112,7 @@ def poisson(
 
 
 def bimodal(topology: Topology, seed: int, scale: float = _SCALE) -> Floats:
-    """Return demands in a low range, for a fifth of the pairs in a high one. `scale`: factor on both."""
+    """Return demands of pairs: a fifth in a high range, all others in a low range, both times `scale`."""
     n = topology.n_nodes
     random = np.random.RandomState(seed)
     low = random.choice(2, (n, n), p=[_BIMODAL_HIGH_SHARE, 1 - _BIMODAL_HIGH_SHARE]).astype(bool)

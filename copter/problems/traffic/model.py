@@ -12,9 +12,9 @@ edit:
 - For a new demand, columns are added.  If a demand drifts or disappears, its volume changes and its columns
   stay, because they cost little and demands return.
 - If a capacity changes, or a link fails or returns, max-flow changes the bounds of rows.  In min-MLU,
-  capacities are the coefficients of theta, so the column of theta is replaced.  The row of a failed link has
-  no coefficient there, which closes every path over the link.  A demand without any other path is cut (its
-  volume is 0) until it has a path again.
+  capacities are the coefficients of theta, so the column of theta is replaced.  Theta has no coefficient in
+  the row of a failed link, which closes every path over the link.  A demand without any other path is *cut*
+  (its volume is 0) until it has a path again.
 
 Source: thesis section 5.1.2; program (11) there is max-flow.
 """
@@ -281,8 +281,8 @@ class TrafficEngineering(TrafficState, EventDomain):
     def offer(self, solver: Solver) -> None:
         """Set a warm solver's start to its last flows, made feasible (max-flow).
 
-        With the solver's last prices, these flows are often accurate enough, which the first pricing pass
-        confirms.  If few demands have changed since the last round, the solver itself finds a start.
+        With the solver's last prices, these flows are often accurate enough, and the first pricing pass
+        confirms it.  If few demands have changed since the last round, the solver itself finds a start.
 
         Parameters
         ----------

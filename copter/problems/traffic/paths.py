@@ -28,7 +28,7 @@ class PathError(CopterError, ValueError):
 class PathSet:
     """Paths of P pairs of nodes, as flat arrays.
 
-    Pair ``p`` has the paths ``first[p]`` to ``first[p + 1]``, shortest first.  Path ``j`` consists of the
+    Pair ``p`` has the paths ``first[p]`` to ``first[p + 1] - 1``, shortest first.  Path ``j`` consists of the
     links ``link[pointer[j]:pointer[j + 1]]`` in this order.
 
     Attributes

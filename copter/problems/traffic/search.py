@@ -50,7 +50,7 @@ def edge_disjoint_paths(
     folder: str | Path | None = None,
     progress: Progress | None = None,
 ) -> PathSet:
-    """Return up to k paths per pair without a common link: the paths with fewest hops of a maximum flow.
+    """Return up to k paths per pair without a common link: those of a maximum flow with the fewest hops.
 
     `pairs`: sources and targets, by their numbers; default: all pairs, row by row. `k`: largest number of
     paths per pair. A pair with fewer disjoint paths gets all of them. `threads`: number of threads, on which

@@ -1,9 +1,9 @@
-"""An LP that is an allocation, as a ContinualProgram: rows that are sums over blocks of columns as requests.
+"""An LP that is an allocation, as a ContinualProgram: rows that are sums over blocks of columns are requests.
 
-An allocation written as a plain LP has a row ``sum_j x_j <= total`` for each request. As sum rows of requests
-they are met exactly by each pricing pass, and only the other rows need prices. :func:`as_program` finds such
-rows. Every other column, which needs a finite upper bound, becomes a request of its own, and every other row
-a resource.
+An allocation written as a plain LP has a row ``sum_j x_j <= total`` for each request. If such rows become sum
+rows of requests, each pricing pass meets them exactly, and only the other rows need prices.
+:func:`as_program` finds such rows. Every column outside them, which needs a finite upper bound, becomes a
+request of its own, and every other row a resource.
 
 A row qualifies if its coefficients are all the same positive number and its columns are all integral or all
 continuous. It must be an equation, or have an upper bound and a lower bound of at most 0. Blocks do not
@@ -89,14 +89,14 @@ def as_program(lp: LinearProgram) -> LPProgram:
     Parameters
     ----------
     lp : LinearProgram
-        LP whose columns have the lower bound 0. More than half of the columns are in rows that are sums over
-        disjoint blocks of columns. Every other column has a finite upper bound.
+        LP whose columns have the lower bound 0. More than half of the columns must be in rows that are sums
+        over disjoint blocks of columns. Every column outside the blocks must have a finite upper bound.
 
     Returns
     -------
     LPProgram
-        Object with the ``program``, whose resources have the numbers of the other rows as ids, and with
-        ``point(solution)``, which returns values and prices in the LP's order.
+        Object with the ``program`` and the method ``point(solution)``, which returns values and prices in the
+        LP's order. The ids of the program's resources are the numbers of the LP's other rows.
 
     Raises
     ------

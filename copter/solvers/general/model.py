@@ -147,10 +147,11 @@ class ModelSolution:
 
     @property
     def gap(self) -> float:
-        """Difference of objective and bound, relative to the larger of both; NaN without a point.
+        """Relative difference of objective and bound; NaN without a point.
 
-        For an LP, the denominator is at least a thousandth of the sum of the absolute terms of both, because
-        terms may cancel. With integral columns, the denominator is |objective|.
+        For an LP, the denominator is the larger of |objective| and |dual objective|, and at least a
+        thousandth of the sum of the absolute terms of both, because terms may cancel. With integral columns,
+        the denominator is |objective|.
         """
         proof = self.certificate or self.integer
         return math.nan if proof is None or proof.gap is None else proof.gap
@@ -167,7 +168,10 @@ class ModelSolution:
 
     @property
     def dual_residual(self) -> float:
-        """Largest relative reduced cost that drives a column towards a missing bound; NaN without one."""
+        """Largest relative reduced cost that drives a column towards a missing bound; NaN if unknown.
+
+        It is known if the solution has a certificate.
+        """
         return math.nan if self.certificate is None else self.certificate.dual
 
 

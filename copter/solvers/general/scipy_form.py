@@ -66,7 +66,7 @@ def linprog(  # noqa: PLR0913 - scipy's arguments
         "highs": HiGHS' default; "highs-ds", "highs-ipm": dual simplex or interior point. scipy's deprecated
         methods count as "highs", with scipy's warning.
     options, integrality
-        As in scipy for HiGHS; the time limit is that of the whole call.
+        As in scipy for HiGHS; the time limit is for the whole call.
     callback, x0 : None
         A callback is an error; x0 is not used, with scipy's warning.
     tolerance : float

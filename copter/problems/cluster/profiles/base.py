@@ -48,7 +48,7 @@ class Profile(ABC):
         Progress at which each level ends, ascending; the last one is the work of the whole job.
     calibration : float
         The job runs at goodput / calibration.  The thesis' authors divide goodputs by this factor to match
-        measured run times.  It does not change the goodput that policies read, because they normalise it.
+        measured run times.  The goodput that policies read is not divided, because policies normalise it.
 
     Raises
     ------
@@ -213,7 +213,7 @@ class Profile(ABC):
         return dense
 
     def curve(self, configuration: Configuration) -> Floats:
-        """Return the goodput by level under any configuration, also one that no cluster has; read-only."""
+        """Return the goodput by level under any configuration, even if no cluster has it; read-only."""
         if configuration not in self._curves:
             nodes, gpus, type = configuration
             one = Configurations((type,), np.zeros(1, np.int64), np.array([nodes]), np.array([gpus]))
@@ -225,8 +225,8 @@ class Profile(ABC):
     def clock(self, configuration: Configuration) -> Floats:
         """Return the seconds of running under a configuration until each level's end, beginning with 0.
 
-        The seconds are infinite where the job cannot run.  One interpolation in this array advances a job by
-        any time, whatever the number of levels in between.
+        The seconds are infinite where the job cannot run.  A single interpolation in this array advances a
+        job by any time, whatever number of levels it passes.
         """
         if configuration not in self._clocks:
             steps = np.diff(self.progress, prepend=0.0)

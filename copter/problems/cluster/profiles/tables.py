@@ -4,7 +4,7 @@
 depend on the type and the number of GPUs only, not on the nodes.  :class:`CountProfile` has measured values
 and :class:`PowerLawProfile` a formula.  The goodput of :class:`ReplicaProfile` (batch inference) is
 proportional to the number of replicas that fit.  For :class:`ServiceProfile` (inference within a latency
-bound), it depends on whether the replicas suffice:
+bound), the goodput depends on whether the replicas suffice:
 
     replicas = floor(GPUs / GPUs a replica needs)
     goodput = 1  if  latency <= bound  and  replicas throughput >= demand,  else 0.

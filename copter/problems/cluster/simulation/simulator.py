@@ -42,7 +42,7 @@ from copter.problems.cluster.simulation.resize import CheckpointRestart, Resize
 from copter.problems.cluster.workload import Scenario
 
 _MAX_IDLE = 10_000
-"""Consecutive calls without running jobs and further events after which starvation is reported."""
+"""Number of consecutive calls, without running jobs or further events, that are reported as starvation."""
 
 
 class StarvationError(CopterError, RuntimeError):
@@ -72,13 +72,13 @@ class Simulator:
         Simulated time at which the simulation stops, even if jobs are incomplete.
     present : Present, optional
         State from which the simulation begins; default: an empty cluster at time 0.  The scenario must have
-        the jobs of this state and the jobs that arrive later, and a cluster with the working nodes only.
+        the jobs of this state and the jobs that arrive later.  Its cluster has the working nodes only.
 
     Attributes
     ----------
     rejected : tuple of str
-        Names of jobs that no configuration of the cluster can run; they never enter.  A job that holds GPUs
-        in `present` is not among them.
+        Names of jobs that no configuration of the cluster can run; these jobs never enter.  A job that holds
+        GPUs in `present` is not rejected.
     records : list of ClusterRecord
         Calls of the policy, in order.
     segments : list of Segment
