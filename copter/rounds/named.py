@@ -1,4 +1,4 @@
-"""Domains by name: an installed one, ``package.module:Name``, or ``folder/file.py:Name``."""
+"""Domains by name: that of an installed domain, ``package.module:Name``, or ``folder/file.py:Name``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Ejection chains: a request that fits nowhere ejects others, which are then placed elsewhere.
 
 If rows are nearly full, the remaining capacity is fragmented, and a large request fits only after several
-others have moved. An unplaced request takes the column for which the ejected requests have the smallest sum
-of penalties, and each ejected request waits for its turn. The penalty of a request is 1 plus the number of
-times that it could not be placed. So requests that are hard to place stay placed, and the search does not
-cycle. Order and pseudo-random numbers are fixed: equal programs give equal results.
+others have moved. An unplaced request takes the column for which the requests that it ejects have the
+smallest sum of penalties. Each ejected request waits for its turn. The penalty of a request is 1 plus the
+number of times that it could not be placed. So requests that are hard to place stay placed, and the search
+does not cycle. Order and pseudo-random numbers are fixed: equal programs give equal results.
 
 Source: guided ejection search, Nagata and Braysy (2009), "A powerful route minimization heuristic for the
 vehicle routing problem with time windows"; the rows of the program correspond to the routes in the paper.

@@ -1,4 +1,4 @@
-"""Steps 4 and 5 of :mod:`copter.shims.choose_one`: moves of requests to better columns, with room made.
+"""Steps 4 and 5 of :mod:`copter.shims.choose_one`: moves of requests to better columns.
 
 Every choice of a request is an item of :class:`copter.shims.choose_one_columns.PricedColumns`: its present
 column, its offers (the columns to which a move may gain), and the empty choice, which is the last item. A
@@ -6,8 +6,8 @@ request is identified by its position k among all requests; ``has[k]`` is its pr
 
 A pass computes the merit of every request's best move and stores it in a heap. It repeatedly makes the best
 move.  Each move uses capacity, so other merits become outdated; they rarely rise.  So the merit at the top of
-the heap is computed again before its move is made, and sinks if it is smaller now.  The next pass finds
-merits that rose.
+the heap is computed again before its move is made.  If it is smaller now, the move sinks in the heap.  The
+next pass finds merits that rose.
 """
 
 from __future__ import annotations

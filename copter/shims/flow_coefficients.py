@@ -1,4 +1,4 @@
-"""Coefficients of flow programs: the smallest one of some requests, and all of one column."""
+"""Coefficients of flow programs: the smallest coefficient of some requests, and those of one column."""
 
 from __future__ import annotations
 

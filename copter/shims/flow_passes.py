@@ -1,7 +1,7 @@
 """Passes over the columns of a flow program: load of the rows, columns to cut, columns to fill.
 
-Kernels of :mod:`copter.shims.flow`.  A flow is an array parallel to the store's array of costs: one entry a
-column, in the order of memory.
+These are kernels of :mod:`copter.shims.flow`.  A flow is an array parallel to the store's array of costs: one
+entry for each column, in the order of memory.
 """
 
 from __future__ import annotations

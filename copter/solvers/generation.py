@@ -1,6 +1,6 @@
 """Column generation: columns are added when the prices of a solution show that they improve the optimum.
 
-    minimise  sum over all columns j of c_j x_j      over a program with some of the columns only
+    minimise  sum over all columns j of c_j x_j      by solving programs with some of the columns only
 
 A solve gives prices y and a lower bound d(y) of the restricted program.  Let r_q be the smallest reduced cost
 of request q over the columns that the program has, and r_q' that over all possible columns.  Then

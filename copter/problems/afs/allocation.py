@@ -2,9 +2,9 @@ r"""Shares of GPUs by AFS: the order in which jobs get GPUs, and rounding to cou
 
 Jobs have throughput curves :math:`p_k(r)`, nondecreasing up to the count :math:`\bar r_k` at which they are
 fastest. Let a job hold r GPUs, and let :math:`p = p(r)`, :math:`p' = p(r + 1)`.  AFS assumes that present
-jobs keep their GPUs: a job that completes frees only the one GPU in question.  Under this assumption, let a
-be the one of two jobs that finishes first.  Then the average completion time of both is lower if b gets the
-GPU exactly when
+jobs keep their GPUs: a job that completes frees only the one GPU in question.  Of two jobs, let a be the one
+that finishes first under this assumption, and b the other one.  Giving the GPU to b makes the average
+completion time of both lower than giving it to a exactly when
 
 .. math:: g_b = \frac{p'_b - p_b}{p'_b} > \frac{p'_a - p_a}{p_a} = h_a . \tag{3}
 

@@ -8,7 +8,7 @@ job, gives equal shares up to this count.  If there are more jobs than GPUs, AFS
 one GPU each.  AFS-P and AFS-S use processor sharing: a job that ran for one unit of time (2 h) is replaced by
 the job that ran for the fewest units.
 
-If a job needs more than one GPU, its first share is the number that it needs instead of one.
+If a job needs more than one GPU, its first share is the number of GPUs that it needs.
 
 Source: AFS, section 3.3 and appendix D.
 """

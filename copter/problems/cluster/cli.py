@@ -1,4 +1,4 @@
-"""`copter run cluster`: any scheduler on any trace, compared on the same jobs."""
+"""`copter run cluster`: runs any schedulers on any trace, and compares them on the same jobs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases of the suite: shards on servers, each method from its own last placement."""
+"""Cases of the suite: shards on servers, where each method continues from its own last placement."""
 
 from __future__ import annotations
 

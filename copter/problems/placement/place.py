@@ -20,7 +20,7 @@ class PlacementError(CopterError, ValueError):
 
 
 class Place(NamedTuple):
-    """Place of a task: `server` is its index in order of names, `gpus` the bit set of its GPUs."""
+    """Place of a task: `server` is the index of its server in order of names, `gpus` the bit set of GPUs."""
 
     server: int
     gpus: int

@@ -33,7 +33,7 @@ class TaskKind(NamedTuple):
     milli : int
         Thousandths of each GPU; 0 without GPUs.
     models : tuple of str
-        Allowed GPU models, in order; empty if all are allowed.
+        Allowed GPU models, in order of their names; empty if all are allowed.
     """
 
     cpu: int
@@ -82,7 +82,7 @@ class Tasks:
         return _Asked(*(np.array(column, np.int64) for column in columns))
 
     def halves(self, seed: int) -> tuple[Tasks, Tasks]:
-        """Return two random halves of the list; both have all kinds."""
+        """Return two random halves of the list; both keep the same `kinds`."""
         order = np.random.default_rng(seed).permutation(self.kind)
         half = order.size // 2
         return Tasks(self.kinds, order[:half]), Tasks(self.kinds, order[half:])

@@ -5,9 +5,9 @@ completion times, so the best schedule is an assignment of minimal cost
 
     c_j(t, k) = k R_jt + t_j
 
-with R_jt the remaining run time on type t at the present speed, and t_j the age.  Only the oldest waiting
-jobs are assigned: a share ``filter`` of all waiting jobs, but at least as many as there are queues.  The
-first job of a queue gets the type of that queue, and a job on one GPU keeps its type until it completes.
+with R_jt the remaining run time on type t at the present speed, and t_j the job's age.  Only the oldest
+waiting jobs are assigned: a share ``filter`` of all waiting jobs, but at least as many as there are queues.
+The first job of a queue gets the type of that queue, and a job on one GPU keeps its type until it completes.
 
 Source: AlloX (Le et al., EuroSys 2020), section 4, for jobs on one GPU.  Jobs on more GPUs are treated as in
 Shockwave's authors' public code, as if they had the queue of one GPU.

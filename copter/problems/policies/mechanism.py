@@ -3,9 +3,10 @@
 A rigid job runs with all of its GPUs, of one type and on the fewest nodes that have them, or not at all.  A
 policy gives each job the share x_jt of time for which it should run on GPUs of type t.  In every round, pairs
 (job, type) are ranked by the ratio of this share to the share of the type's time that the job has had since
-the last reset.  The pairs with the highest ratios are used, as far as they fit.  Ties are broken by the
-larger deficit, the time that a job was owed at resets.  A policy that ignores types gives each job one share
-of time on any type.  Its jobs go to the type with free GPUs on which they complete first, including restarts.
+the last reset.  The pairs with the highest ratios are used, as far as they fit.  Of pairs with equal ratios,
+the one with the larger deficit comes first: the time that the job was owed at resets.  A policy that ignores
+types gives each job one share of time on any type.  Its jobs go to the type with free GPUs on which they
+complete first, including restarts.
 Idle GPUs go to any job that fits.  New shares are computed when jobs arrive or leave, but at most once in
 ``reset_seconds``.  A job that arrived since the last computation has no share, and runs only on GPUs that no
 other job uses.

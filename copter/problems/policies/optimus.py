@@ -1,8 +1,8 @@
 """Optimus: GPUs are given one by one where they reduce the remaining time most; batch sizes are fixed.
 
 First, every job gets the fewest GPUs on which it can run, as long as GPUs are free: jobs that need fewer GPUs
-come first, and among these earlier jobs. The remaining GPUs are given one at a time to the job j with the
-largest
+come first, and of jobs that need equally many, earlier jobs. The remaining GPUs are given one at a time to
+the job j with the largest
 
     seconds left with n_j GPUs - seconds left with n_j + 1 GPUs,
 

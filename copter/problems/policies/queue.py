@@ -21,12 +21,11 @@ The value w_j of a job is its number of GPUs times the value of a GPU:
 u = age / (1 + GPUs s / P) is between 0 and 1, where s is the time that the job is expected to run, P is the
 setting `patience_seconds`, and the age of a job that has waited for w seconds is (1 + min(w / P, 3)) / 4.  r
 is the rank of the job's priority among those present, from 0 (the four highest have ranks of their own), and
-B is 50.
-So a job is stopped only for a job of higher priority, or if its GPUs are borrowed and a tenant needs them
-within its quota.  For a job whose rank is higher by one, the program stops jobs with at most about 17 times
-as many GPUs, and up to 33 times if that job is urgent (u near 1).  Among jobs of one rank, small and short
-jobs and jobs that have waited come first.  A running job that must not be preempted keeps its GPUs, and is
-not in the program.
+B is 50.  So a job is stopped only for a job of higher priority, or if its GPUs are borrowed and a tenant
+needs them within its quota. For a job whose rank is higher by one, the program stops jobs with at most about
+17 times as many GPUs, and up to 33 times if that job is urgent (u near 1). Among jobs of one rank, small and
+short jobs and jobs that have waited come first. A running job that must not be preempted keeps its GPUs, and
+is not in the program.
 
 The fractional solution is rounded.  If the result stops a job, branch and bound looks for a better result for
 up to `exact_seconds`, and usually proves that no other choice has a higher value. Then jobs that were to be

@@ -3,8 +3,8 @@
 SRTF and SRSF are asked at events.  Jobs get the GPUs that their users requested, or none.  The job with the
 least remaining time (SRTF) or service (SRSF: time times requested GPUs) comes first; a job that does not fit
 is skipped.  Service is work divided by the throughput per GPU, so SRSF favours jobs that use their GPUs well.
-SRTF-E and SRSF-E are altruistic: GPUs that no job requested are then given one by one to the running job
-whose throughput, relative to that on its fewest GPUs, grows most.
+SRTF-E and SRSF-E are altruistic: GPUs that are left are then given one by one to the running job whose
+throughput, relative to its throughput on its fewest GPUs, grows most.
 
 SRPT and open shop scheduling have rounds, and rigid jobs.
 

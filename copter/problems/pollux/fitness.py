@@ -16,8 +16,8 @@ where the allocation a is the fair share of the GPUs, and multiplies the SPEEDUP
     max(age - restarts delay, 0) / (age + delay).
 
 This is :data:`POWER_MEAN`.  The authors distribute its results, and Sia's thesis compares with it (section
-3.4.3: p = -1). Unlike the weighted mean, it is fair, and it restarts a job less often the more often the job
-has already restarted.
+3.4.3: p = -1). Unlike the weighted mean, the power mean is fair, and with it a job restarts less often the
+more often it has already restarted.
 
 Both fitnesses increase with a sum over the jobs of an increasing function of the speedup,
 :meth:`Fitness.value`.  The genetic algorithm maximizes this sum.

@@ -17,7 +17,7 @@ with the smallest losses: its optimum is found quickly, and excludes many of the
 of a few jobs cannot be packed, the model includes the rounds.
 
 The model is relative to the known plan: costs are losses against this plan, in units in which the budget
-d - U is a fixed number, and the column H is the amount above the least value of H.
+d - U is a fixed number, and the column of H is the amount by which H exceeds its least value.
 
 A baseline is the model with the rounds and all counts by HiGHS' branch and bound (:func:`solve_milp`).  There
 l_j is a convex combination of whole counts.  The value is exact at whole counts and linear between them,

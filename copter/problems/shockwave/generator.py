@@ -52,8 +52,8 @@ class _Model:
     """A kind of training job.
 
     `samples`: samples per epoch. `epoch_seconds`: seconds of an epoch on one GPU, by batch size. `speedup`:
-    factor on the speed when the GPUs are doubled; 1: never distributed. `accordion`: whether Accordion
-    changes the batch size.
+    factor on the speed when the GPUs are doubled; 1 for a job that is never distributed. `accordion`: whether
+    Accordion changes the batch size.
     """
 
     samples: int

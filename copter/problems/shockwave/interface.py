@@ -17,7 +17,7 @@ from copter.problems.shockwave.traces import RegimeJob
 class MarketJob:
     """A job in the queue or running at the start of a round, for the planner.
 
-    The simulator's :class:`~copter.problems.cluster.simulation.jobs.Job` has no regimes; here, a job of any
+    The simulator's :class:`~copter.problems.cluster.simulation.jobs.Job` has no regimes; a MarketJob of any
     trace has at least one.  Plans can also be made without a simulator, for random snapshots.
 
     `run_seconds`: run time so far with progress, without restarts. `waited_seconds`: time since arrival

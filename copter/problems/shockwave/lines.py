@@ -1,4 +1,4 @@
-"""Cases of the suite: Shockwave's windows, each to an integral plan."""
+"""Cases of the suite: Shockwave's windows, for each of which a solver makes an integral plan."""
 
 from __future__ import annotations
 

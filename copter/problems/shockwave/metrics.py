@@ -33,8 +33,8 @@ _TOLERANT_FTF = 1.05
 class JobResult:
     """Outcome of a job, replayed or published; times in seconds.
 
-    For a replay it is computed from a :class:`~copter.problems.cluster.results.JobRecord`; the authors
-    publish less than such a record.
+    The outcome of a replayed job is computed from a :class:`~copter.problems.cluster.results.JobRecord`; the
+    authors publish less than such a record.
 
     `exclusive_seconds`: run time alone on its GPUs. `starts`: number of starts and restarts. `ftf`: finish
     time fairness with the contention of the whole trace. `ftf_live`: finish time fairness with the mean

@@ -16,8 +16,9 @@ makespan, where r_j is the remaining run time.
 3. No GPU idles while an incomplete job fits.
 4. Local improvement until a time limit: in a round, one job makes room for other jobs, by the best exchange.
 
-The gap is the distance to the smaller of two bounds: the relaxation's, and the bound of the tables at the
-relaxation's prices.  The second bound is often much tighter, because it excludes values between whole rounds.
+The gap is the distance to the smaller of two bounds: the relaxation's bound, and the bound of the tables at
+the relaxation's prices. The second bound is often much tighter, because it excludes values between whole
+rounds.
 
 Source: Shockwave, appendices G.3 and H; ``copter bench shockwave`` measures the exchanges.
 """

@@ -2,7 +2,7 @@
 
 The planner requires jobs with regimes and one type of GPU.  A job with a
 :class:`copter.problems.shockwave.workloads.RegimeProfile` has the regimes of its profile.  Any other rigid
-job has one regime of 100 epochs at its present speed, which is replaced when the speed changes.  If a cluster
+job has one regime of 100 epochs at its present speed, and another one when the speed changes.  If a cluster
 has several types of GPU, the planner treats them as one type, and each job has its mean speed over the types.
 The jobs of a round, in the order of the plan, then get the free type on which they complete first.
 """
@@ -45,7 +45,7 @@ class Shockwave:
     planner : Planner
         Planner of the rounds, with its plans in ``planner.solves``.
     figures : dict of str to float
-        For the last round, 1 if a plan was made and else 0; for a new plan also its gap.
+        Figures of the last round: whether a plan was made (1 or 0), and the gap of a new plan.
     """
 
     name = "shockwave"

@@ -1,13 +1,13 @@
 """Relaxation as a continual program of copter's core: edited from window to window, with warm starts.
 
 Every job with useful rounds is a request with a column for each of its segments (z_q <= rounds_q).  Its term
-is -w log(base + gain'z) in units of its first gain.  So only weight, offset and bounds change while a job
-stays in the same regimes.  The rows are
+is -w log(base + gain'z), with base and gains in units of the first gain.  So only weight, offset and bounds
+change while a job stays in the same regimes.  The rows are
 
     sum_j g_j y_j <= M T,        h + sum_j g_j y_j / M >= W,        h + y_j >= r_j,
 
 in rounds, where y_j is the sum of job j's columns, g_j its GPUs and h the amount of H above its least value.
-A job whose remaining run time cannot exceed this value needs no row, so there are few rows.  The solver
+A job whose remaining run time cannot exceed the least value needs no row, so there are few rows.  The solver
 starts from the last window's plan, because the best rounds of most jobs hardly change.
 
 The solver certifies the program.  The answer is certified again, for the window, by
@@ -63,7 +63,7 @@ class RelaxationProgram:
         self._iterations, self._warm = 0, False
 
     def __call__(self, window: Window) -> Relaxation:
-        """Return the relaxation of a window; its `model_seconds` are the time of the edits."""
+        """Return the solved relaxation of a window; its `model_seconds` are the time of the edits."""
         begin = time.perf_counter()
         own = np.flatnonzero(np.diff(window.segment_start) > 0)
         worth = float(window.weights[own].sum()) * window.scale

@@ -67,10 +67,10 @@ class Settings:
     reactive : bool
         Whether a new plan is made when a job begins a regime.
     ending : float
-        Power instead of k for a late job with less than a round of run time left.
+        Exponent that replaces k for a late job with less than a round of run time left.
     shim_seconds : float
-        Time limit of the shim's local improvement.  Plans are reproducible if the limit is not reached: for
-        hundreds of jobs, the improvement takes tenths of a second.
+        Time limit in seconds of the shim's local improvement.  Plans are reproducible if the limit is not
+        reached: for hundreds of jobs, the improvement takes tenths of a second.
     exact : bool
         Whether to try to prove plans optimal, for at most another `shim_seconds`.
     """
@@ -101,7 +101,7 @@ class Solve:
 class Relaxed:
     """The relaxation of a new plan, with the state that the planner has if it accepts the plan.
 
-    `told`: sum and number of the predictions of each job's run time.
+    `told`: sum and number of all predictions so far of each job's run time.
     """
 
     window: Window
@@ -110,7 +110,7 @@ class Relaxed:
 
     @property
     def solution(self) -> Solution | None:
-        """Solution of copter's program, if it solved the relaxation."""
+        """Solution of copter's program; None if another method solved the relaxation."""
         return self.relaxation.solution
 
 
@@ -216,7 +216,8 @@ class MarketError(CopterError, ValueError):
 class Planner:
     """Planner that makes plans and follows them: a domain of :class:`copter.Rounds`.
 
-    An event is the state of the cluster at the start of a round; an answer is an order of jobs.
+    An event is the state of the cluster at the start of a round. An answer is the order in which jobs get
+    GPUs.
 
     `solver`: function from a window to its relaxation; default: water-filling. `solves`: the plans made so
     far.
@@ -330,7 +331,7 @@ class Planner:
         return {"jobs": len(by_name), "running": len(runs), "gpus": used, "planned": answer.solve is not None}
 
     def violations(self, answer: MarketRound) -> Iterator[str]:
-        """Yield a sentence if the order lacks jobs, and for each round of the plan with too many GPUs."""
+        """Yield a sentence if the order lacks jobs, and one for each round of the plan with too many GPUs."""
         names = [state.name for state in self.now.jobs]
         if sorted(answer.order) != sorted(names):
             yield f"order {answer.order}: must have the jobs {names}"
@@ -380,8 +381,8 @@ class Planner:
     def _fairness(self, now: RoundState, seen: Forecast) -> tuple[dict[str, tuple[float, float]], Floats]:
         """Return sums and counts of the predictions so far, and equation (9) with their mean as P.
 
-        A single wrong prediction should not change a job's fair completion time, which is a promise.  The
-        authors' code averages the finish time at a fair share for the same reason.
+        A single wrong prediction should not change a job's fair completion time, which was promised to the
+        user.  The authors' code averages the finish time at a fair share for the same reason.
         """
         sums = np.array([self._told.get(state.name, (0.0, 0)) for state in now.jobs])
         sums += np.column_stack((seen.total_seconds, np.ones(len(sums))))

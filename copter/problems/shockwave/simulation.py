@@ -48,7 +48,7 @@ class ReplaySetup(Setup):
 class ReplayResult:
     """Outcome of a replay.
 
-    `jobs`: admitted jobs. `rejected`: jobs that need more GPUs than there are and so never enter the queue.
+    `jobs`: admitted jobs. `rejected`: jobs that need more GPUs than the cluster has, so they never enter.
     `segments`: intervals in which a job held GPUs.
     """
 
@@ -62,7 +62,7 @@ class ReplayResult:
 
     @property
     def extended(self) -> float:
-        """Share of leases that were extended, among the rounds of all jobs without their last rounds."""
+        """Share of the rounds of jobs, less one for each job, in which a job kept its GPUs (its lease)."""
         starts = sum(one.starts + one.restarts for one in self.rounds)
         ran = sum(one.running for one in self.rounds)
         might = ran - len(self.jobs)

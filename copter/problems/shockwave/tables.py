@@ -2,8 +2,8 @@
 
 With n rounds, job j has value value_jn and remaining run time left_jn.  A plan's objective is the sum of the
 values minus a weight times H, the lower bound on the makespan.  Take prices mu of a GPU in a round and alpha
-of the rows of H, with sum alpha = weight.  Every job then has its own best count, and the sum of these values
-net of prices bounds every plan (Lagrange).
+of the rows of H, with sum alpha = weight.  Every job then has its own best count, and the sum over the jobs
+of the values of these counts, net of prices, bounds every plan (Lagrange).
 """
 
 from __future__ import annotations

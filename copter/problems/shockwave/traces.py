@@ -57,7 +57,7 @@ class Regime:
 class RegimeJob:
     """A training job with its real regimes.
 
-    Its :attr:`submission` is the input of the user.  In the simulator, the job runs by a
+    Its :attr:`submission` is the input of the user.  In the simulator, the job's profile is a
     :class:`.workloads.RegimeProfile`.
 
     `arrival`: seconds. `gpus`: number of GPUs; the job runs on all of them or not at all. `regimes`: the real

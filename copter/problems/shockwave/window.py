@@ -16,9 +16,10 @@ The data use two facts:
   optimum as the relaxation over y_j = sum_t x_jt in [0, T] with the single row sum_j g_j y_j <= M T:
   x_jt = y_j / T has the same objective as any x with these y.
 - Progress through the regimes in order is piecewise linear in y, but not concave where a job becomes faster.
-  The relaxation has its least concave majorant over the reachable rounds.  Its *segments* have a number of
-  rounds and a progress per round that falls from segment to segment, so their order needs no constraint.  So
-  the bound of the relaxation holds for every plan with the regimes in order.
+  The relaxation replaces the progress by its least concave majorant over the reachable rounds.  The linear
+  pieces of the majorant are *segments*, each with a number of rounds and a progress per round.  The progress
+  per round falls from segment to segment, so their order needs no constraint.  So the bound of the relaxation
+  holds for every plan with the regimes in order.
 
 In the paper, the first part of H sums the run times of jobs without their numbers of GPUs.  Here it includes
 these numbers, because otherwise it is not a lower bound on the makespan; with one GPU per job both are equal.
@@ -237,7 +238,7 @@ def _starts(owner: Ints, count: int) -> Ints:
 def _majorant(owner: Ints, length: Floats, gain: Floats) -> tuple[Ints, Floats, Floats]:
     """Return least concave majorants: a piece that is steeper than the previous piece is merged with it.
 
-    The order of merges does not matter.  So each pass merges the first such pair of every job.
+    The order of merges does not matter.  So each pass merges, for every job, the first pair of such pieces.
     """
     while True:
         steeper = (owner[1:] == owner[:-1]) & (gain[1:] >= gain[:-1])

@@ -79,10 +79,10 @@ def shockwave(
     """Return the jobs of the authors' workload for a cluster of this size, or generated jobs.
 
     `seed`: seed of generated jobs; the authors published one workload for each size of the cluster. `data`:
-    folder of the authors' files.  They are used if one has this number of jobs, and if rate and sizes are the
-    defaults. `jobs`: number of jobs; default: the authors' number for the nearest size of cluster.
-    `arrival_seconds`: mean seconds between two arrivals; default: the authors' for the nearest size. `sizes`:
-    whether sizes by GPU-hours are as in the text of the paper (:data:`.generator.SIZE_MIX`).
+    folder of the authors' files.  A file is used if it has this number of jobs, and if `arrival_seconds` and
+    `sizes` are the defaults. `jobs`: number of jobs; default: the authors' number for the nearest size of
+    cluster. `arrival_seconds`: mean seconds between two arrivals; default: the authors' for the nearest size.
+    `sizes`: whether sizes by GPU-hours are as in the text of the paper (:data:`.generator.SIZE_MIX`).
     """
     nearest = min(_JOBS, key=lambda gpus: abs(gpus - cluster.gpus))
     count = _JOBS[nearest] if jobs is None else jobs

@@ -1,7 +1,7 @@
 """Columns of the jobs' requests: the configurations that each job may get in a round, and their costs.
 
 Jobs with the same configurations share one set of columns, and jobs of the same application at the same level
-share one array of costs.  So the arrival or change of a job costs time in proportion to its own columns only.
+share one array of costs.  So the arrival or change of a job takes time in proportion to its own columns only.
 
 Costs are those of the Sia objective (:class:`Objective`): for job i and configuration j with goodput G_ij
 (thesis section 3.3.4, section 4.4.1)

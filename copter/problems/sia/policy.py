@@ -20,8 +20,8 @@ A job may choose from these configurations in a round:
 - reserved jobs: the same configurations, without "no allocation".
 
 If nodes of pinned jobs go away, jobs in a restart are no longer pinned (they are *released*), beginning with
-the job whose restart ends last.  If the non-preemptible jobs of a type alone hold more GPUs than the type has, or if the
-round is infeasible, the policy raises an error.
+the job whose restart ends last. If the non-preemptible jobs of a type alone hold more GPUs than the type has,
+or if the round is infeasible, the policy raises an error.
 
 Source: Sia, thesis sections 3.3.4 and 4.4.1.
 """

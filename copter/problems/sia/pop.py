@@ -10,7 +10,7 @@ enlarging a part for one job would take GPUs from running jobs.  If only jobs wi
 simulator raises a StarvationError.
 
 Each part is a separate Sia program.  The parts are solved one after the other.  Their time in parallel is
-estimated by the longest time of a part (``parallel_seconds_estimated``), without splitting and joining.
+estimated by the longest time of a part (``parallel_seconds_estimated``); splitting and joining do not count.
 
 Source: Narayanan et al., "Solving large-scale granular resource allocation problems efficiently with POP"
 (SOSP 2021); thesis section 4.5.1, which solves the integer program of each part.

@@ -1,4 +1,4 @@
-"""The jobs' requests in the program, with as few edits as the events need."""
+"""The jobs' requests in the program, kept up to date with as few edits as the events need."""
 
 from __future__ import annotations
 

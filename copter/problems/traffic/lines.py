@@ -1,4 +1,4 @@
-"""Cases of the suite: flows of wide-area networks, largest flow and least utilisation."""
+"""Cases of the suite: flows of wide-area networks, with the largest flow or the least utilisation."""
 
 from __future__ import annotations
 

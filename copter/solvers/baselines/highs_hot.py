@@ -12,11 +12,11 @@ choice, took 5 s once; in the next round it did not end in 12 minutes and ignore
 HiGHS chooses by feasibility.
 
 The first round is the slowest: for max-flow on Kdl with 20,000 demands, interior point with crossover found a
-basis in 4 minutes, and for all 567,744 demands no basis was found in 38.  So the first basis of a large
-program comes from copter, which takes seconds; they count towards the time of the first round.  If optima
-tie, copter's solution lies between vertices. So copter solves with randomly perturbed costs, whose optimum is
-a vertex with probability 1.  HiGHS corrects the rounding errors of this basis, and primal simplex on the true
-costs continues from it: 0.3 s for 20,000 demands, 2 minutes for all.
+basis in 4 minutes, and for all 567,744 demands no basis was found in 38 minutes.  So the first basis of a
+large program comes from copter, which takes seconds; these seconds count in the time of the first round. If
+optima tie, copter's solution lies between vertices. So copter solves with randomly perturbed costs, whose
+optimum is a vertex with probability 1. HiGHS corrects the rounding errors of this basis, and primal simplex
+on the true costs continues from it: 0.3 s for 20,000 demands, 2 minutes for all.
 
 A run from the last basis skips presolve, so it can be slower than a fresh start. ``keep_basis=False`` keeps
 the model but clears the solver's state before every run.

@@ -6,7 +6,7 @@ HiGHS still provides prices for bounds.  A node is
 
 - pruned if the bound at those prices, rounded outwards (Neumaier and Shcherbina 2004), is no better than the
   best known allocation, or if a ray, rounded in the same way, proves that the node is infeasible;
-- otherwise branched at an integral column, until all of these columns are fixed.
+- otherwise branched at an integral column, until all integral columns are fixed.
 
 An allocation is accepted if :mod:`copter.proof.whole` finds that it satisfies all rows. Errors of HiGHS' LPs
 can only lengthen the search. A node that cannot be decided keeps the bound of its parent.

@@ -13,7 +13,7 @@ integers remain integers, or near 2^-40 of their largest one if that is more, be
 coefficients.
 
 Among allocations of equal cost, the one nearest to the last round's allocation is preferred. For this purpose
-columns outside the last round's allocation cost a little more. The sum of all these additions is below the
+columns outside the last round's allocation cost a little more. The sum of all these extra costs is below the
 gap that may remain.
 """
 

@@ -3,8 +3,8 @@
 The neighbourhood of slack s consists of the columns whose reduced costs exceed the least of their request by
 at most s, and of all continuous columns. Every allocation with a column outside costs more than d + s, where
 d is the relaxation's bound. So if the best allocation inside costs U <= d + s, it is optimal. Otherwise the
-next neighbourhood has slack U - d, or less if that neighbourhood would have too many columns. Every
-neighbourhood includes the best allocation so far.
+next neighbourhood has the slack U - d, or a smaller one if it would have too many columns. Every
+neighbourhood includes the columns of the best allocation so far.
 
 A point of branch and bound is accepted if it satisfies every row exactly (:mod:`copter.proof.whole`). If it
 does not, or if the neighbourhood's coefficients differ too much for HiGHS' tolerances, a small neighbourhood

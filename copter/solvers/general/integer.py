@@ -4,13 +4,13 @@
    If none is between its bounds, the program is infeasible.
 2. HiGHS solves the program in its own numbers, with presolve. Costs that are all below 1e-3 are multiplied
    by a power of 2, because HiGHS' tolerance of reduced costs is absolute.
-3. The integral columns of HiGHS' point are rounded, and the continuous ones are solved again with these
-   fixed. Bounds and integrality of the result hold exactly. The violation of each row is computed from the
-   exact sum of its terms. The point is accepted if no row is violated by more than 1e-6, or by more than 1e-6
-   of its size if that is less.
-4. If HiGHS reports that there is no point, if no point is accepted, or if its objective and HiGHS' bound
-   contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at most
-   the time of the first run. If there is still a contradiction, the answer is unproved.
+3. The integral columns of HiGHS' point are rounded, and the program is solved again for the continuous
+   columns with the integral ones fixed. Bounds and integrality of the result hold exactly. The violation of
+   each row is computed from the exact sum of its terms. The point is accepted if no row is violated by more
+   than 1e-6, or by more than 1e-6 of its size if that is less.
+4. If HiGHS reports that there is no point, if no point is accepted, or if the point's objective and HiGHS'
+   bound contradict each other, HiGHS solves once more, without presolve, at its smallest tolerances and in at
+   most the time of the first run. If there is still a contradiction, the answer is unproved.
 5. If an entry is above 1e5 or below 1e-5 in absolute value, HiGHS' presolve can lose the optimum, because it
    drops entries that it makes too small. An optimum of such a program is searched once more with a tolerance
    of integrality of 1e-10 and without this limit, in at most the time of the first run. With these settings

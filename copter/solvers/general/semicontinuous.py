@@ -2,8 +2,8 @@
 
 A semi-continuous column x is 0 or within [l, u], l > 0.  With an integral column z this is expressed by the
 rows l z <= x <= M z: z = 0 implies x = 0, and z = k implies x in [k l, k M].  For M >= u the column z is
-binary.  For 2 l <= M < u these ranges cover [l, u] without a gap, so a large or infinite u needs no large
-coefficient.  A column with u < 0 is the negative of one with l > 0.
+binary.  For 2 l <= M < u the ranges [k l, k M] cover [l, u] without a gap, so a large or infinite u needs no
+large coefficient.  A column with u < 0 is the negative of one with l > 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Semismooth Newton on the prices with a compiled loop, for small programs and for convex terms.
 
 The method is that of :mod:`copter.solvers.inner.newton`.  With a few thousand columns and a few dozen rows, a
-Newton step takes so little time that the Python code around it would dominate.  So the loop is compiled; one
-call runs as many steps as take a fraction of a second together.  There are separate kernels for programs
+Newton step takes so little time that the Python code around it would dominate.  So the loop is compiled.  One
+call runs several steps, which together take a fraction of a second.  There are separate kernels for programs
 without terms.
 
 The inner minimiser of a request with a term is determined by the slope of the term

@@ -6,8 +6,8 @@ place of the penalty, the request's subproblem is
 
     min { g'x + phi(a'x) + |x - x_q|^2 L / 2 + |x - z_q|^2 / (2 sigma) : x in X_q },     L = eta |A_q'A_q|.
 
-This subproblem is a projection with one unknown slope (:mod:`copter.solvers.inner.convex_kernels`). No model
-of phi and no line search is needed, and columns coupled by the curvature of phi do not zigzag.
+This subproblem is a projection with one unknown slope (:mod:`copter.solvers.inner.convex_kernels`). The
+method needs no model of phi and no line search, and columns coupled by the curvature of phi do not zigzag.
 """
 
 from __future__ import annotations

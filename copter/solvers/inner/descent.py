@@ -11,7 +11,7 @@ A request without a sum row takes exact steps on single columns.  A request with
 the pair of columns that violates optimality most, so its sum row holds after every step; for sum(x) <= total
 the slack is a column of cost 0.  Requests that are optimal are skipped in the following epochs until all are
 optimal. Then all requests are visited in one epoch, which must confirm convergence.  eta grows if the
-violation at a stationary point is not clearly smaller than at the last one.
+violation at a stationary point is not clearly smaller than at the previous stationary point.
 
 Sources: Yen et al. (2015), "Sparse linear programming via primal and dual augmented coordinate descent";
 thesis section 4.3.2; the pairwise step is Platt's (1998), with working sets by maximal violation.

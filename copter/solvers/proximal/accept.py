@@ -1,6 +1,6 @@
 """Stopping rules: an iterate is optimal, a ray proves that there is no optimum, or the time is over.
 
-A function that returns None does not end the solve.
+If a function of this module returns None, the solve continues.
 """
 
 from __future__ import annotations

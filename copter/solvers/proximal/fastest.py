@@ -4,9 +4,9 @@ The proximal-point method is faster if few resources bind or few requests change
 few simplex iterations from the last basis may be faster. A solver with ``engine="fastest"`` measures which is
 faster, for programs of 1,000 to 200,000 columns in this process: when a warm round of the proximal-point
 method took longer than :data:`WORTH`, a HiGHS model is made, and the next rounds are solved by dual and by
-primal simplex. From then on the engine with the least time in its last rounds solves the program; the others
-are tried again after 16, 64, 256, ... rounds. :class:`Choice` holds the measured seconds, from which the next
-engine follows.
+primal simplex. From then on the engine with the least time in its last rounds solves the program; the other
+engines are tried again after 16, 64, 256, ... rounds. :class:`Choice` has the measured seconds, which
+determine the next engine.
 
 The first optimum of a model may take many rounds' time. The search for it may take as long as the program's
 cold rounds, usually one, and half of its warm rounds together, but in one round at most 20 times as long as
@@ -15,9 +15,9 @@ grown by a quarter; a search that has to begin again waits until that time has d
 method misses the deadline, simplex gets most of each round. ``Solution.details["engine"]`` names the engine
 of a round that reads all columns.
 
-Every engine's answer is certified alike. A trial ends after 1.5 times the best engine's time plus 10 ms, and
-the best engine continues the round. If the best engine is simplex and has no certified optimum within its
-limit either, the proximal-point method solves the round.
+The answers of all engines are certified in the same way. A trial ends after 1.5 times the best engine's time
+plus 10 ms, and the best engine continues the round. If the best engine is simplex and has no certified
+optimum within its limit either, the proximal-point method solves the round.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Errors in a set of inactive requests, for sets that were read from a file.
 
-contributions of the inactive requests, copied from the program again: must be bitwise equal
-allocations   of the inactive requests: must be optimal at the prices, and no remaining price change may
-              exceed the margin. If requests are fixed, each must have its recorded loss and no larger
+contributions of the inactive requests are computed from the program again, and must be bitwise equal
+allocations   of the inactive requests must be optimal at the prices, and no remaining price change may
+              exceed the margin; if requests are fixed, each must have its recorded loss and no larger
               violation
 """
 

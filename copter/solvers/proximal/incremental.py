@@ -1,7 +1,7 @@
-"""Rounds with few changes: a solve that reads the active requests only, and represents the others by sums.
+"""Rounds with few changes: a solve reads the active requests only, and represents all others by sums.
 
     activate  edited requests, and some requests near their thresholds, because these determine the prices;
-              requests between their columns and tied ones are active already
+              requests between their columns and tied requests are active already
     certify   (x, y) of the active requests and the sums of the inactive ones: a certificate of the whole
               program, valid at prices at which no inactive request has passed its threshold
     step      proximal-point steps on the active requests, with the capacities that the inactive ones leave

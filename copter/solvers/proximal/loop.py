@@ -5,8 +5,8 @@ A solve computes a sequence of iterates, allocation and prices (x, y), in five s
     price     a pricing pass over all columns at y: a bound, and the columns that could be used near y
     certify   residuals and gap of (x, y), recomputed from the program
     accept    the stopping rules (:mod:`copter.solvers.proximal.accept`)
-    restrict  the program to these columns; the others are 0
-    step      proximal-point steps on them (:mod:`copter.solvers.proximal.steps`)
+    restrict  the program to the columns of the pricing pass; all other columns are 0
+    step      proximal-point steps on these columns (:mod:`copter.solvers.proximal.steps`)
 
 With many requests and rows, only some of the requests change in the first steps
 (:mod:`copter.solvers.proximal.partial`).

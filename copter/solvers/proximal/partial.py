@@ -14,9 +14,9 @@ requests with larger margins changed instead, prices would have to change by the
 
 Rows that are far from their bounds are left out, unless a column is bounded only by them. They are added if
 the step would violate them. The certificate is always that of the whole program, so a selection that was too
-small shows as a gap. Then, if the gap has become much smaller, as many requests are chosen again at the new
-prices; otherwise more requests are chosen in addition. If the initial prices are poor, all requests change at
-once.
+small shows as a gap. If the gap has become much smaller then, the same number of requests is chosen again at
+the new prices; otherwise more requests are added to the selection. If the initial prices are poor, all
+requests change at once.
 
 If the program has a primal repair heuristic (``program.primal_repair``), steps end before the rows are
 satisfied: most iterations would be spent on satisfying them, and the heuristic does this in one pass. Its

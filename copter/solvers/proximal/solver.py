@@ -16,8 +16,8 @@ There are three nested loops, listed from the outermost:
    certifies the solution and collects the columns that could improve it; the others are zero.
 2. *Proximal point* on those columns (:mod:`copter.solvers.proximal.steps`): sigma grows while the inner
    solver converges, and shrinks when it does not.
-3. *Inner solver*: semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`), or coordinate
-   descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
+3. *Inner solver* of a step: semismooth Newton on the prices (:mod:`copter.solvers.inner.newton`), or
+   coordinate descent on the augmented Lagrangian (:mod:`copter.solvers.inner.descent`).
 
 Sources: thesis section 4.3.2; Rockafellar (1976) for the inexact proximal-point method; Li, Sun and Toh,
 arXiv 1903.09546.

@@ -3,8 +3,8 @@
 *A sample.* Without prices, a pricing pass finds the columns that would be optimal with free resources, and
 many passes follow until the prices are useful. So the solver first solves a sample. A request is drawn with a
 probability proportional to its total, and its total is divided by that probability
-(:mod:`copter.solvers.inner.sampling`). If the last round's solution is useful, the sample begins from its
-part of this solution, scaled in the same way.
+(:mod:`copter.solvers.inner.sampling`). If the last round's solution is useful, the solve of the sample begins
+from the sampled requests' part of this solution, scaled in the same way.
 
 *Toggled rows.*  If the capacity of a row was set to 0, the row still has its old price, mostly 0, and
 requests choose the row at that price.  If the capacity was set from 0 to u_i > 0, the row has the price that
@@ -14,12 +14,14 @@ uses row i up to the price that equals its saving for each unit of the row,
     s_q = (the least p_j without the row - the least p_j with it, at y_i = 0) / a_ij.
 
 So the price of an opened row is the largest one at which the requests with larger savings fit: their usages
-a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not
-affect the bound, so the price is the largest saving plus the value of its column.
+a_ij t_q sum to at most u_i.  At a closed row there is no usage and the price does not affect the bound, so
+the price may be higher: it is the largest sum of s_q and |c_j| / a_ij, with j the cheapest column of request
+q in the row.
 
-*Violated rows.*  If loads change in all rows, the last prices can prove less than no prices at all. At y = 0
-the bound increases along the violations of the last allocation. The prices on this line with the best bound
-show which columns are worth using, whereas without prices all columns of equal cost look the same.
+*Violated rows.*  If loads change in all rows, the bound at the last prices can be worse than at prices of 0.
+From y = 0 the bound increases in the direction of the last allocation's row violations. The prices in this
+direction with the best bound show which columns are worth using. Without prices all columns of equal cost
+look the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Parameters of the proximal-point solver: an immutable record, passed as ``ProximalPoint(tuning=...)``.
 
 The two percentages in brackets are the changes of the number of inner iterations if the parameter is divided
-by four and multiplied by four, measured by ``bench/tuning.py`` of commit 66d6a853.  "chosen": this changes
-less than half a percent, and nothing else was measured.
+by four and multiplied by four, measured by ``bench/tuning.py`` of commit 66d6a853.  "chosen" means that these
+changes are below half a percent, and that no other effect was measured.
 """
 
 from __future__ import annotations

@@ -8,10 +8,10 @@ x = T_grad / T_iter and y = T_sync / T_iter
     d log T_iter / d T_grad = x^(gamma - 1) / T_iter,  the same with y for T_sync,
     d log T_iter / d gamma  = (x^gamma log x + y^gamma log y) / gamma.
 
-A parameter of T_sync is 0 until the measurements determine it: the job is assumed to scale perfectly until
-then (prior-driven exploration).  alpha_local is 0 until the job used several GPUs of one node, and alpha_node
-until it used several nodes.  beta_local and beta_node are 0 until the job used three GPUs or more, on one
-node or on several nodes respectively.
+A parameter of T_sync is 0 until the measurements determine it: until then, the job is assumed to scale
+perfectly (prior-driven exploration).  alpha_local is 0 until the job used several GPUs of one node, and
+alpha_node is 0 until it used several nodes. beta_local and beta_node are 0 until the job used three GPUs or
+more, on one node or on several nodes respectively.
 
 Source: Pollux section 4.1 (online model fitting, prior-driven exploration).  Pollux sets alphas to 0 by the
 largest numbers of GPUs and nodes that were used.  Both rules agree once a job ran both within a node and

@@ -9,7 +9,7 @@ With several GPU types there are two definitions.  The thesis prints
     rho = sum_g (N_g / N) rho_g      (3.6),   rho_g = T_s / T_g
 
 with T_g the time on N_g / N_avg GPUs of type g.  The script with which the authors compute their figures
-gives a job N / N_avg GPUs of each type in turn (at most all GPUs of the type), more than N_g / N_avg, and
+gives a job N / N_avg GPUs of each type in turn (at most all GPUs of the type), instead of N_g / N_avg, and
 computes
 
     rho = T_s / sum_g (N_g / N) T_g.

@@ -15,8 +15,8 @@ fills a server with kinds in random orders, by the ratio of w_k - v_k to a rando
 requested CPU, memory and GPUs.  So the result is a plan, but not a bound: the random orders may miss patterns
 with a positive reduced value.
 
-Then servers get patterns: each pattern goes to as many servers as the integral part of y_p, and the remaining
-servers get the patterns with the largest fractional parts.
+Then servers get patterns: each pattern goes to as many servers as the integral part of y_p says, and the
+remaining servers get the patterns with the largest fractional parts.
 """
 
 from __future__ import annotations
@@ -235,10 +235,10 @@ class ReservationPlanner:
 class _Attempts(NamedTuple):
     """Fillings of a server: their parameters and results.
 
-    `orders` (t, kinds): order in which kinds are tried last. `nets` (t, 2, kinds): gain of a task minus the
-    value of its CPU and memory, for the first GPUs and for the other GPUs. `split` (t,): number of first
-    GPUs; -1 if no GPU is filled separately. `several` (t,): whether tasks with several GPUs come before all
-    others.
+    `orders` (t, kinds): order in which kinds are tried at the end of a filling. `nets` (t, 2, kinds): gain of
+    a task minus the value of its CPU and memory, for the first GPUs and for the other GPUs. `split` (t,):
+    number of first GPUs; -1 if no GPU is filled separately. `several` (t,): whether tasks with several GPUs
+    come before all others.
     `tasks`, `gpus` (t, MOST_TASKS): kinds of the tasks and their GPUs. `sizes` (t,): number of tasks.
     """
 

@@ -7,8 +7,8 @@ An arriving task goes
 3. otherwise to the place where the displaced reservations have the least value.
 
 So every task that fits is placed, and no task moves.  The last reservation of a kind has the value w_k times
-the probability that it is still needed.  This is the probability that at least as many tasks of the kind as
-it has open reservations arrive before the demand of the plan is reached.  The number of arrivals is Poisson,
+the probability that it is still needed.  Let the kind have r open reservations.  The last one is needed if at
+least r tasks of the kind arrive before the demand of the plan is reached.  The number of arrivals is Poisson,
 and its tail is approximated by a normal distribution.
 """
 
@@ -94,7 +94,7 @@ class Reserving(PlacementPolicy):
         return reserved
 
     def leave(self, kind: int, place: Place) -> None:
-        """Free the capacity of a task; it is not reserved again."""
+        """Free the capacity of a task; the capacity is not reserved again."""
         super().leave(kind, place)
         give_back(self.planned, self.fleet, kind, place)
 

@@ -1,4 +1,4 @@
-"""Policies that score every server on which a task fits, and take the best; the first name breaks ties.
+"""Policies that score every server on which a task fits, and take the best; ties are broken by name.
 
 Fragmentation gradient descent (FGD) chooses the server on which a task increases F least, where F is the
 server's mean fragments (:mod:`copter.problems.placement.fragments`):
@@ -149,7 +149,7 @@ class GpuPacking(_Scored):
 
 
 class GpuClustering(_Scored):
-    """Servers first that have tasks with the task's number of GPUs only."""
+    """Servers whose tasks all have the task's number of GPUs come first."""
 
     def __init__(self, servers: Servers, known: Tasks, seed: int = 0) -> None:
         super().__init__(servers, known, seed)

@@ -16,8 +16,7 @@ from copter.problems.placement.place import PlacementError
 class TaskGroup(ABC):
     """A constraint for tasks that are submitted together and for all other tasks with the same group name.
 
-    Constraints by server and by zone are independent.  For each task, the limit applies with which it was
-    submitted.
+    Constraints by server and by zone are independent.  Each task keeps the limit with which it was submitted.
 
     `zones`: zone of each server, for a constraint by zone; None for a constraint by server.
     """
@@ -26,7 +25,7 @@ class TaskGroup(ABC):
     zones: Sequence[Hashable] | None
 
     def at(self, server: int) -> Hashable:
-        """Return the key of a server's place: the group with the server or its zone."""
+        """Return the key under which tasks on a server are counted: the group with the server or its zone."""
         place = (server,) if self.zones is None else ("zone", self.zones[server])
         return (type(self), self.group, *place)
 

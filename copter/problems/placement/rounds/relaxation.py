@@ -15,8 +15,8 @@ v) (:mod:`copter.problems.placement.rounds.mixes`), and the value of any placeme
 
     D(v) = sum_k d_k v_k + sum_c n_c phi_c(w - v).
 
-At the best prices this bound is at most the optimum of the linear relaxation with fractional tasks, which can
-also use capacity into which no whole task fits.
+At the best prices this bound is at most the optimum of the linear relaxation with fractional tasks, because
+fractional tasks can also use capacity into which no whole task fits.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ A round has these steps:
    among those that may run there.
 
 The search for patterns uses prices halfway between the prices with the best bound so far and the program's
-prices, which oscillate while the program lacks columns.  The best placement found is used.  Only servers on
-which a waiting task fits take part in a round, so its time depends on their number, not on that of all
-servers.
+prices, because the latter oscillate while the program lacks columns. The best placement found is used. Only
+servers on which a waiting task fits take part in a round, so its time depends on their number, not on that of
+all servers.
 
 Sources: column generation over patterns, Gilmore and Gomory (1961); placement by prices, Nnorom, Boyd and
 Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997).
@@ -115,7 +115,7 @@ class Round:
 
     @property
     def objective(self) -> float:
-        """The value, under the name that all answers of rounds have; it is maximised."""
+        """Value of the placed tasks, under the name that all answers have; it is maximised."""
         return self.value
 
 
@@ -447,7 +447,7 @@ class PlacementRounds(EventDomain):
         return False
 
     def _open(self, demand: Ints) -> Ints:
-        """Return servers that fit part of a demand, fullest first; set the demand of other kinds to 0."""
+        """Return servers on which a task of a demand fits, fullest first; set other kinds' demand to 0."""
         running = self.running
         servers = open_servers(running.free, running.fleet, running.usable, demand)
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
@@ -535,7 +535,7 @@ def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats
 
 
 def open_servers(free: Free, fleet: Fleet, usable: Flags, demand: Ints) -> Ints:
-    """Return servers that fit part of a demand, ascending; set the demand of other kinds to 0."""
+    """Return servers on which a task of a demand fits, ascending; set demand that fits nowhere to 0."""
     fits_one, somewhere = np.zeros(usable.size, np.bool_), np.zeros(demand.size, np.bool_)
     _fits_one(free, fleet, np.flatnonzero(demand), usable, fits_one, somewhere)
     demand[~somewhere] = 0
