@@ -2,7 +2,7 @@
 
 HiGHS and GLOP check their time limit in the loops of their solvers, but not in presolve, set-up and clean-up.
 With 1,000,000 columns and a limit of 3 s both took 5.7 s, and HiGHS' PDLP took 7.7 s. Therefore such a call
-runs in its own thread, on its own data. If the solve must end before the call returns, it abandons the
+runs in its own thread, on its own data. If the solve must end before the call returns, the solve abandons the
 thread. The thread ends when the library next checks its limit, and the result of the call is discarded.
 """
 

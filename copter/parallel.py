@@ -1,4 +1,4 @@
-"""Work in chunks on threads; the number of threads affects neither the chunks nor the results."""
+"""Work in chunks on threads; neither the chunks nor the results depend on the number of threads."""
 
 from __future__ import annotations
 

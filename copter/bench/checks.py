@@ -2,14 +2,14 @@
 
 After each solve, outside the measured time, the certificate of the allocation and the prices is computed
 again from the program (:mod:`copter.proof.certificate`), without any figure of the solver or any result of
-copter's own pricing passes.  A course without a program of this kind has its own check, the same for all its
+copter's own pricing passes.  A course without a ContinualProgram has its own check, the same for all its
 solvers.
 
 A solver with the status ``optimal`` makes one of two claims.  For a linear program, it claims that residuals
 and gap are within the line's tolerance. The certificate checks this claim.  Branch and bound claims that its
 answer is feasible and integral, and within its own gap of a bound on all integral answers. A check of the
-relaxation cannot confirm this.  The domain computes the objective of the allocation, and rejects an invalid
-allocation. The claim holds if
+relaxation cannot confirm the second claim.  The domain computes the objective of the allocation, and rejects
+an invalid allocation. The claim holds if
 
     bound <= integral objective <= bound + gap * scale        in the domain's scale (``answer_gap``)
 

@@ -1,7 +1,7 @@
-"""Conditions of a folder of results: those that must agree to continue it, and commands for its lines.
+"""Conditions of a folder of results: those that must agree to continue the run, and commands for its lines.
 
-Results are published, so no paths are stored.  For a folder of inputs the number of files and a hash of their
-names and contents are stored; in commands a word in capitals replaces the path.
+Results are published, so no paths are stored.  For a folder of inputs, the number of files and a hash of the
+files' names and contents are stored; in commands a word in capitals replaces the path.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A course plays its rounds with one solver and yields a record for each round.  Some courses are open loops:
 all solvers get the same edits, for example recorded ones (:class:`copter.bench.recording.Recorded`).  Other
 courses are closed loops: a round depends on the solver's own last allocation, and every solver has its own
-model, with the same events.  Methods that do not solve a linear program (heuristics, decompositions) belong
-to a course, and are not in :data:`copter.solvers.registry.SOLVERS`.
+model; the events are the same for all solvers.  Methods that do not solve a linear program (heuristics,
+decompositions) belong to a course, and are not in :data:`copter.solvers.registry.SOLVERS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rounds of a domain as a course: every solver plays random events of the domain, from its own answers.
+"""Rounds of a domain as a course: every solver plays random events of the domain, based on its own answers.
 
 The events of a round may depend on the state of the domain. With the same seed, solvers with equal answers
 get equal events.

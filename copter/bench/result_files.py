@@ -7,7 +7,7 @@
 Files are written atomically, so that a folder is valid at any time and an interrupted suite can continue.
 The JSON is strict: NaN and infinities are null, and are read as NaN.  Rounds are stored as a list for each
 field.  Objectives and bounds have all digits, and all other fractions have four significant digits.
-The document of `copter bench X --json` has the keys of ``line.json`` too.
+The document of `copter bench X --json` also has the keys of ``line.json``.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ and the same events.  The time of a round is the sum of edit, solve and shim.
   which copter computes a basis. Reading and certifying another solver's answer is the work of this package,
   and its time is `certify_seconds`.
 
-Compilation is never timed, because a small course of the same kind runs through the same code first; it is
-large enough for the passes that use threads. copter's solvers that choose their inner solver also run
-coordinate descent at this time. Rounds wait until the machine runs at full speed (:mod:`copter.bench.calm`),
-and every answer is checked outside the measured time (:mod:`copter.bench.checks`).
+Compilation is never timed, because a small course of the same kind runs through the same code first. This
+course is large enough for the passes that use threads. Those of copter's solvers that choose their inner
+solver also run coordinate descent before the rounds. Rounds wait until the machine runs at full speed
+(:mod:`copter.bench.calm`), and every answer is checked outside the measured time
+(:mod:`copter.bench.checks`).
 """
 
 from __future__ import annotations

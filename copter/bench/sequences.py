@@ -1,4 +1,4 @@
-"""Sequences of LPs as files for use without copter: an MPS file, and edits and certified optima of rounds.
+"""Sequences of LPs as files for use without copter: an MPS file, and each round's edits and certified optimum.
 
 The page docs/reference/lp-sequences.md specifies the files.  The rounds are those of a recording, of a
 domain, or of a line of the suite.

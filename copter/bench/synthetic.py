@@ -4,7 +4,7 @@ A request chooses one of ``width`` columns. Each column uses 1 to 64 units of on
 job's configurations use GPUs of one type.  Requests of a kind share columns, because the coefficients depend
 only on the kind; every column of a request has its own cost.  In each round, a share of the requests leaves,
 the same number arrives, and the same number of the remaining requests change their weight.  All solvers get
-the same edits, because these do not depend on answers.
+the same edits, because the edits do not depend on answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The relaxation of Shockwave's program (11) by cvxpy and Clarabel, a baseline of the lines `shockwave-*`."""
+"""Solution of Shockwave's relaxation by cvxpy and Clarabel, a baseline of the lines `shockwave-*`."""
 
 from __future__ import annotations
 

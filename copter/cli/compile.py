@@ -1,4 +1,4 @@
-"""`copter compile`: compile kernels on all cores, for example when a container image is built."""
+"""`copter compile`: compiles kernels on all cores, for example when a container image is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`copter bench export`: write a sequence of LPs for solvers outside copter."""
+"""`copter bench export`: writes a sequence of LPs for solvers outside copter."""
 
 from __future__ import annotations
 

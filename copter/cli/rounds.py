@@ -1,4 +1,4 @@
-"""`copter check`, and the `copter run` and `copter bench` of a domain that declares no commands."""
+"""`copter check`, and the commands `copter run` and `copter bench` for domains that declare no commands."""
 
 from __future__ import annotations
 

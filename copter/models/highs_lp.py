@@ -8,10 +8,10 @@ Start of a run: without a basis HiGHS presolves, and simplex may take as many it
 columns together, and at least 2,000. An LP that takes more, such as QAP12, is solved by an interior-point
 method with crossover. From a basis HiGHS uses the dual simplex method, which was faster than the primal one
 in most of the cases that were measured, also if costs changed. If a run from a basis takes more than `_WORTH`
-times the iterations of a cold run, the next run after changes of the same kind (costs alone, or others) uses
-the primal method if costs alone changed and this run did not use it; otherwise the next run starts cold. A
-run from a basis is cut off at `_MOST` times the iterations of a cold run. Iterations are counted and not
-seconds, so that results are the same on every machine.
+times the iterations of a cold run, the next run after changes of the same kind (costs alone, or others) is
+different: if costs alone changed and the present run was dual, the next run is primal; otherwise it starts
+cold. A run from a basis is cut off at `_MOST` times the iterations of a cold run. Iterations are counted and
+not seconds, so that results are the same on every machine.
 
 The status that HiGHS reports is accepted if the residuals of the LP itself, or a ray, confirm it
 (:mod:`copter.proof.general_lp`). Otherwise the LP is solved once more, cold, at the smallest tolerances, in

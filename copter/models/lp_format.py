@@ -18,9 +18,9 @@ and objectives that it cannot parse. An example of a file:
 A name may have indices in brackets without blanks, as in x[0,1], and a / before a letter. A row ends with its
 line, unless a sign or a relation ends this line or begins the next line.
 
-CPLEX also allows names such as ,5 and (x and y; but nearly all of these result from a decimal comma, a
-thousands separator, a parenthesis or another language. The reader rejects such names: otherwise x >= 2,5
-would mean x - 2 (,5) >= 0.
+CPLEX also allows names such as ``,5`` and ``(x``. But nearly all names of this kind result from a decimal
+comma, a thousands separator, a parenthesis or another language. The reader rejects such names: otherwise
+x >= 2,5 would mean x - 2 (,5) >= 0.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 HiGHS has a reader, too, and the tests compare the results of both. But HiGHS' reader ignores most errors in a
 file, reports no line numbers, and drops entries below 1e-9 before they can be scaled.
 
-Constructs on which readers disagree are doubtful: an error if the reader is strict, a warning otherwise. With
-a warning, the first of two definitions counts, and an entry of an unknown name is left out.
+Constructs on which readers disagree are doubtful: a strict reader raises an error, any other reader warns.
+After a warning, the first of two definitions counts, and an entry of an unknown name is left out.
 """
 
 from __future__ import annotations

@@ -5,26 +5,26 @@ For an allocation x and dual prices y (y_i > 0 for an upper bound of row i, y_i 
     objective        c'x + sum_q phi_q(a_q'x_q)
     bound            d(y) of :mod:`copter.proof.pricing`, minus its possible rounding error: at most the
                      optimum of the LP and of the MILP, in exact arithmetic
-    primal residual  the largest violation of a row, a sum row or a box, each relative to its own size; or
-                     the violations of rows times |y|, relative to the gap's denominator, if that is larger
+    primal residual  the largest violation of a row, a sum row or a box, each relative to its own size; or,
+                     if it is larger, the sum of the rows' violations times |y| over the gap's denominator
     gap              (objective - bound) / denominator; the difference is summed as losses
                      (:mod:`copter.proof.measure`), in which no large numbers cancel
 
 Let f be the constant cost of every allocation (:mod:`copter.proof.pricing`). Without convex terms the
 denominator of the gap is max(|objective - f|, |bound - f|). With convex terms it is max(a, |a - gap|) with
 the gap objective - bound and a = |c'x - f| + sum_q |phi_q'(t) t|, t = a_q'x_q. The values of convex terms may
-cancel, but the summands of a do not. If the denominator is negligible, the larger of two substitutes replaces
-it (:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten million times the
-rounding error of the terms of objective and bound. So the gap is defined even if every optimum costs 0, and
-costs that cancel do not increase the denominator.
+cancel, but the summands of `a` do not. If the denominator is negligible, the larger of two substitutes
+replaces it (:class:`GapDenominator`): a thousandth of the least cost range of any request, or ten million
+times the rounding error of the terms of objective and bound. So the gap is defined even if every optimum
+costs 0, and costs that cancel do not increase the denominator.
 
 No relative figure depends on units, on a bound that is not used, or on a cost that a request's own sum row
 forces. (PDLP's norms, Applegate et al. 2021, section 2, relate all violations to one norm of all bounds, so
 that a single large bound makes the feasibility test meaningless.)
 
 A price that belongs to an infinite bound has the wrong sign and counts as 0. Every column has a finite bound
-or a total, so the bound is finite at any prices, or infinite if bounds and total of a request contradict each
-other.
+or a total, so the bound is finite at any prices, unless bounds and total of a request contradict each other:
+then the bound is infinite.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ class GapDenominator(enum.StrEnum):
 class Residuals:
     """Primal residual and gap.
 
-    A relative primal residual is the largest violation, each relative to its own scale. An absolute primal
-    residual is the Euclidean norm of all violations.
+    A relative primal residual is the largest of the violations, each relative to its own scale. An absolute
+    primal residual is the Euclidean norm of all violations.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ class Certificate:
     Attributes
     ----------
     objective, bound : float
-        Objective, and a lower bound on every allocation's objective, as costs to be minimised.
+        Objective, and a lower bound on the objective of every allocation, both as costs to be minimised.
     gap_denominator : float
         Denominator of the gap.
     gap_denominator_kind : GapDenominator
@@ -139,7 +139,7 @@ class Certificate:
     def within(self, tolerance: float) -> bool:
         """Return whether the solution is proved optimal within a relative tolerance.
 
-        Both the gap and the primal residual must be within it.
+        Both the gap and the primal residual must be within the tolerance.
         """
         relative = self.relative
         return relative.gap <= tolerance and relative.primal <= tolerance and math.isfinite(self.bound)

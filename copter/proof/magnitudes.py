@@ -1,7 +1,7 @@
 """Typical magnitudes of the entries of a matrix, by rows, by columns and by connected components.
 
-The results do not depend on the units of rows and columns, and define natural units. They are used for the
-units of every working set and of free columns.
+The results do not depend on the units of rows and columns, and define natural units: those of every working
+set and of free columns.
 """
 
 from __future__ import annotations

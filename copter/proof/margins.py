@@ -4,7 +4,7 @@ At prices y, the subproblem of request q, min p'x over X_q with p = c + A'y, has
 column takes the whole total, or all columns are 0, or some columns are at their bounds and one is between its
 bounds. The *margin* of the vertex is the change of the difference of two column prices, or of a column price
 and 0, at which another vertex becomes better. A change d of the row prices changes the price of column j by
-v_j = a_j'd. So it reduces the margin by at most
+v_j = a_j'd. So this change reduces the margin by at most
 
     v_j - min_k v_k           if the best column j takes all of sum(x) == total (for sum(x) <= total, the
                               minimum includes 0)
@@ -12,9 +12,9 @@ v_j = a_j'd. So it reduces the margin by at most
     (n_j + n_k) max_i r_i |d_i|     for the difference of columns j and k, n_j = sum_i |a_ij| / r_i
 
 Here r_i is the range of the coefficients of row i, with 0 included, over all requests with columns of their
-own. The last bound does not depend on the request except for n_j + n_k. So the margin of such a request is
-the least difference of a column's price and the best one, divided by n_j + n_k or, if that is larger, by 1.
-So it is at most this difference, whose rounding errors are known.
+own. The last bound depends on the request only through n_j + n_k. So the margin of a request with columns of
+its own is the least difference of a column's price and the best price, divided by the larger of n_j + n_k and
+1. Such a margin is at most this difference, whose rounding errors are known.
 
 Requests with the same columns and the same kind of vertex form a *group*. Each group has an *accumulated
 price change*: the sum, over all changes of prices, of the bounds above. It is an upper bound on the true
@@ -26,7 +26,7 @@ Margins are rounded down and accumulated changes are rounded up, by the possible
 (:mod:`copter.proof.usage_prices`). The groups of n shared columns, numbered from the first group of these
 columns, are
 
-    j           column j takes all of sum(x) == total;  n + j: of sum(x) <= total
+    j           column j takes all of sum(x) == total;  n + j: column j takes all of sum(x) <= total
     2n          all columns are 0, with sum(x) <= total
     2n + 1      any other vertex
 

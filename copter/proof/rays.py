@@ -8,10 +8,10 @@ This sum v is a lower bound on 0'x over all feasible x. It is the bound of the c
 to 0, minus its rounding errors.
 
 Solvers accept points that violate rows within their tolerance. The violations of any x in the X_q, weighted
-by |y|, have a sum of at least v. So some row is violated by at least v / sum_i |y_i| s_i, relative to its
-size s_i: its bound, or the least usage of the row by a column at its largest value, if that is more. This is
-the unit of a solution's primal residual (:mod:`copter.proof.measure`). If this violation does not exceed the
-tolerance, the ray proves nothing, and the program counts as feasible within the tolerance.
+by |y|, have a sum of at least v. So some row i is violated by at least v / sum_k |y_k| s_k, relative to its
+size s_i: the row's bound, or the least usage of the row by a column at its largest value, if that is more.
+The primal residual of a solution has the same unit (:mod:`copter.proof.measure`). If this violation does not
+exceed the tolerance, the ray proves nothing, and the program counts as feasible within the tolerance.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The allocations of inactive requests are optimal at the prices of the certificate
 (:mod:`copter.proof.margins`). So these requests have no loss and no violation, and their contribution to
-objective, bound and rows is a few sums. Fixed requests may have losses. These losses are known at the prices
-of an earlier certificate, and are one more sum.
+objective, bound and rows is a few sums. Fixed requests may have losses. Their losses at the prices of an
+earlier certificate are known, and are one more sum.
 """
 
 from __future__ import annotations

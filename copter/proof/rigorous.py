@@ -8,8 +8,8 @@ Let z = c + A'y for arbitrary prices y. Let b_i be row_upper_i if y_i > 0 and ro
 
 is at most the optimum. In floating point, z_j has an error of up to e_j = (n_j + 4) eps (|c_j| + |A_j|'|y|),
 where n_j is the number of entries of the column, and d(y) is evaluated at the worst z within this error. If
-z_j decreases without limit towards a missing bound, d(y) is minus infinity, however small z_j is. For such
-columns z_j is summed exactly, and there are two remedies:
+z_j x_j decreases without limit towards a missing bound, d(y) is minus infinity, however small z_j is. For
+such columns z_j is summed exactly, and there are two remedies:
 
 1. Prices are changed slightly, so that z has the right sign on all such columns (:func:`right_prices`).
 2. Bounds that the rows imply, rounded outwards, replace missing bounds (:func:`implied_bounds`).

@@ -8,7 +8,7 @@ half units in the last place of the larger bound of its row.
 
 1. One pass in floating point, with a bound on its error, decides most rows. If coefficients and values are
    whole numbers and the sum of absolute terms is below 2^53, the error is 0.
-2. The other rows, which hold or fail by less than the error, are summed in rational arithmetic.
+2. The remaining rows, which hold or fail by less than this error, are summed in rational arithmetic.
 
 A row with continuous columns holds if it is violated by at most ``_ROUNDING`` times its largest term or its
 bound, because numbers such as 1/3 are not doubles.

@@ -1,8 +1,8 @@
 """Pictures of the report: lines over the size of a program, and rows with a mark for each solver.
 
 A filled mark is an answer that the checker found to be within the tolerance, and a hollow mark is any other
-answer.  A cross is a solver without an answer in time; it is drawn at the time limit, and the true time is
-above it.
+answer.  A cross is a solver without an answer in time: it is drawn at the time limit, but the solver's true
+time is longer.
 
 A solver has the same style in every picture: the colour shows its origin, and mark and dash show the solver.
 The hues are those of Okabe and Ito, which colour-blind readers can distinguish, and each hue has a lighter
