@@ -10,8 +10,8 @@ the z in X_q with z_j = v.  Therefore every allocation with x_qj = v costs at le
 if the upper bound of resource i is increased by `more` units.  The first three terms minus the objective are
 the `loss` of the column.  No optimal allocation has x_qj = v while the increase of resource i is less than
 loss / y_i.  m_q and m_qj are computed in rational numbers.  The loss is reduced by the rounding error of
-objective and bound, and by the cost of the allocation's violations within the tolerance.  A convex term is replaced by its tangent at the
-allocation, which is nowhere above the term.
+objective and bound, and by the cost of the allocation's violations within the tolerance. A convex term is
+replaced by its tangent at the allocation, which is nowhere above the term.
 
 No allocation has x_qj = v if a resource excludes it: the use by v units, the least use by the request's other
 columns, and the least use by all other requests sum to more than the resource's upper bound.

@@ -2,11 +2,11 @@
 
 Two processors of a virtual machine are often two threads of one core. While another process uses the second
 thread, in the same virtual machine or in another one, a fixed piece of work takes up to 1.7 times as long,
-for up to several seconds.  All rounds of a solver on a line take one or two seconds together, so one solver could be
-measured at low speed and another at full speed (docs/how-to/suite.md has the figures).  Therefore a fixed
-piece of work, the calibration loop, is timed before each round, outside the solver's time. While it takes
-clearly longer than its best time, the round waits, up to a limit.  The time of the loop is stored with the
-round as ``calibration_seconds``.
+for up to several seconds. All rounds of a solver on a line take one or two seconds together, so one solver
+could be measured at low speed and another at full speed (docs/how-to/suite.md has the figures). Therefore a
+fixed piece of work, the calibration loop, is timed before each round, outside the solver's time. While it
+takes clearly longer than its best time, the round waits, up to a limit. The time of the loop is stored with
+the round as ``calibration_seconds``.
 
 Python's garbage collector runs between rounds and never during one: a full collection of numba's objects
 takes 70 ms and would slow down rounds at random.

@@ -1,4 +1,4 @@
-"""Sequences of LPs as files for use without copter: an MPS file, and each round's edits and certified optimum.
+"""Sequences of LPs as files for use without copter: an MPS file, and the edits and optimum of each round.
 
 The page docs/reference/lp-sequences.md specifies the files.  The rounds are those of a recording, of a
 domain, or of a line of the suite.

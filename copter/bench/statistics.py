@@ -3,8 +3,8 @@
 The seconds of a round are the sum of edit, solve and shim (:mod:`copter.bench.rounds`).  :func:`spread`
 summarises one solver's rounds.  A round that was cut off (deadline, iteration limit, numerical error) would
 have taken longer. Such a round is included in all figures and counted in `not_optimal`; `at_least` lists the
-figures that would be larger if the round had taken longer.  Values that are NaN or infinite, such as the gap of a round
-without an answer, are excluded from the figures; `not_finite` counts them.
+figures that would be larger if the round had taken longer. Values that are NaN or infinite, such as the gap
+of a round without an answer, are excluded from the figures; `not_finite` counts them.
 
 Across lines, only answers of equal quality are compared. A solver counts on a line if it answered every round
 that it played in time, and the line's checker found each answer within the tolerance

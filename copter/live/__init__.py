@@ -9,9 +9,9 @@ runs of the jobs.  Read `service.py` first, then `record.py` and `events.py`.
 - `events.py`, `journal.py`, `cluster.py` and `jobs.py`: the events, their file, and the state that follows
   from them.
 - `tokens.py` has the names and roles of the authors of requests.
-- `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `metrics.py` and `page/`: what users
-  and runs write, and what users see.  `untrusted.py` reads files that jobs can write.  `connections.py`
-  limits a server's connections.
+- `files.py`, `report.py`, `folder.py`, `http.py`, `views.py`, `metrics.py` and `page/`: the data that users
+  and runs write, and the views for users.  `untrusted.py` reads files that jobs can write.
+  `connections.py` limits a server's connections.
 - `why.py` explains why a job waits, and `forecast.py` estimates when it would start, by `ahead.py` in a
   separate process.
 - `routes.py` is the table of the routes.  `client.py` and `cli.py` use a service from Python and from the

@@ -1,7 +1,7 @@
 """Requests of users and runs: each request is checked, then written to the record or refused.
 
-Users submit and cancel jobs; admins also drain nodes; runs report their progress.
-A refused request changes nothing.
+Users submit and cancel jobs; admins also drain nodes; runs report their progress.  A refused request changes
+nothing.
 
 The role of the author of a request decides what the author may do.  An admin may do everything, a user may
 submit jobs and change the user's own jobs, and the role ``read`` may only read.

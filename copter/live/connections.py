@@ -1,8 +1,8 @@
 """Limits of a server's connections, so that clients without a token cannot use up its file descriptors.
 
-A connection *waits* while the server is not answering a complete request on it: before the request, during
-its transmission, and between two requests.  A connection that has been waiting for too long is closed.  If
-too many connections wait, those that have waited longest are closed to make room for new clients.
+A connection *waits* while the server is not answering a complete request on it: before a request, during the
+transmission of a request, and between two requests.  A connection that has been waiting for too long is
+closed.  If too many connections wait, those that have waited longest are closed to make room for new clients.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The events of a live cluster, from which the state of the service follows.
 
-An event is written to the journal before it takes effect.  So a service that is killed at any moment knows,
-after a restart, all requests that it acknowledged and all actions that it began.
+An event is written to the journal before it takes effect.  So a service that was killed at any moment and
+starts again knows all requests that it acknowledged and all actions that it began.
 """
 
 from __future__ import annotations

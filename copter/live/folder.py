@@ -1,4 +1,4 @@
-"""The folder of a service: the service's files are private, and other files are left alone."""
+"""The folder of a service: the service's files are private, and other files in it are not changed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The journal of a live cluster: its events in an SQLite file, in the order in which they took effect.
 
 Rows are added and never changed.  When too many jobs have ended, the events of the jobs that ended first are
-dropped; the journal keeps sums over these jobs by owner.  No number of an event is used twice.  Events
+dropped; the journal keeps sums over these jobs by owner.  No two events have the same number.  Events
 written with ``durable=True`` are on disk when the call returns (a write-ahead log, ``synchronous=FULL``).
 Reports of jobs are not durable; they wait in memory for the next write. After a restart ``_recover`` in
 :mod:`copter.live.record` reads the journal.

@@ -1,8 +1,8 @@
-"""The tick of a service: it compares the place of each job with that of its run, and makes them equal.
+"""The tick of a service: it compares the place of each job with the place of its run, and makes them equal.
 
 The launcher stops a run in the wrong place, kills a run that does not end in time, and launches a job without
-a run as soon as its GPUs are free.  The comparison needs the state only, so the next tick repairs the effects
-of a crash, a lost node or a kill between two steps.
+a run as soon as the job's GPUs are free.  The comparison needs the state only, so the next tick repairs the
+effects of a crash, a lost node or a kill between two steps.
 
 A run is in the journal before it is started, and is never started twice (:mod:`.backends.base`).  A job is
 complete when its present run ends with exit code 0; the outcomes of earlier runs have no effect.

@@ -1,4 +1,4 @@
-"""Calls of the code of a policy, each in its own thread, so that the service survives what this code does.
+"""Calls of the code of a policy, each in its own thread, so that the service survives errors in this code.
 
 A policy is code of other authors.  It may raise any exception, and it may never return.  Every exception,
 including SystemExit and CancelledError, becomes a :class:`PolicyFailedError` of the caller.  A call that

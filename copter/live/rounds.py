@@ -5,9 +5,9 @@ policy is also asked earlier, after an event.  A policy without rounds is asked 
 that it requested.  The policy decides in its own thread, with copies of the jobs as they were when it was
 asked.  During the decision, jobs run, report, arrive and end.
 
-A decision has a deadline.  After an exception of the policy, and after the deadline, all jobs keep their
+A decision has a deadline.  If the policy raises an exception or misses the deadline, all jobs keep their
 places and a new policy replaces the present one.  The policy is also replaced if the journal cannot be
-written, because it has then made a decision that does not count.
+written, because the policy has then made a decision that does not count.
 """
 
 from __future__ import annotations

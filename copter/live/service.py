@@ -4,8 +4,8 @@
 
 - :mod:`.admission` checks the requests of users and runs, and writes or refuses them;
 - :mod:`.rounds` asks the policy, and writes its decisions;
-- :mod:`.forecast` plays the policy ahead when asked when a job will start;
-- :mod:`.launcher` launches, stops and kills runs in each tick, until they are where the policy put them;
+- :mod:`.forecast` plays the policy ahead if a user asks when a job will start;
+- :mod:`.launcher` launches, stops and kills runs in each tick, until all runs are where the policy put them;
 - :mod:`.record` has the journal and the state that follows from it, which the other parts share.
 
 Rounds and ticks run concurrently in one event loop.

@@ -7,8 +7,8 @@ The service generates one token, whose name is ``admin``.  A file may give the h
     role = "user"
     sha256 = "..."
 
-The author of a request is the name and the role of its token.  :mod:`.admission` decides what each role may
-do.
+The author of a request has the name and the role of the request's token.  :mod:`.admission` decides what each
+role may do.
 """
 
 from __future__ import annotations

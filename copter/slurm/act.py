@@ -2,8 +2,8 @@
 
 Two schedulers may do the same action without harm.  An action follows from Slurm's present state and the
 decision alone, and Slurm refuses an update of a job that has been started in the meantime.  If the scheduler
-is killed between two commands, the next pass does what was left undone.  For this, a job that copter takes
-back is marked before it is held, and a released job is marked after its release.
+is killed between two commands, the next pass does the remaining actions.  To make this possible, a job that
+copter takes back is marked before it is held, and a released job is marked after its release.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A partition as the world of a policy, whose decision is the place of each job.
 
-The jobs of the world are those that copter may start, and those that have GPUs.  If other jobs, for example
-of another partition, have GPUs of a node, the world has a job in their place that no policy can move.  A
-rigid job on a node that is down or drained is left out, and so is its node.
+The jobs of the world are the partition's jobs that copter may start or that have GPUs.  If other jobs, for
+example of another partition, have GPUs of a node, the world has one job for these GPUs that no policy can
+move.  A rigid job on a node that is down or drained is left out, and so is its node.
 
-Between two rounds, this module remembers only what may be lost: the places that were decided and are not
+Between two rounds, this module remembers only data that may be lost: the places that were decided and are not
 reached yet, and the state of the policy.  After a restart, the world is made again from Slurm.
 """
 

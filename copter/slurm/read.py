@@ -1,7 +1,7 @@
 """Jobs and nodes of Slurm, as `squeue` and `scontrol` report them.
 
 Jobs are read from ``squeue --json`` (Slurm 21.08 and later), because users may write any text in names and
-comments.  The JSON of later versions has some numbers in objects, and states in lists; both forms are read.
+comments.  In later versions, some numbers are in objects and states are in lists; both forms are read.
 """
 
 from __future__ import annotations

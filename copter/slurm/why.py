@@ -1,4 +1,4 @@
-"""Reasons why a job of a partition waits: first Slurm's reason, then those of copter and of the policy."""
+"""Reasons why a job of a partition waits: first Slurm's reason, then copter's reasons and the policy's."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Differences between two states of a program, for solvers and readers that keep a flat model of it.
 
 A flat model has the columns of the requests and the rows of :func:`copter.store.compiled.compile_program`.
-:class:`FlatModel` keeps their order in a model that began with this matrix. After edits of the program it
-returns the :class:`Changes` that the model needs. It finds the changes by the store's revisions, in a time
-that depends on the number of requests and of changed columns, not on the number of all columns.
+:class:`FlatModel` has the order of columns and rows in a model that began with the matrix of this function.
+After edits of the program it returns the :class:`Changes` that the model needs. It finds the changes by the
+store's revisions. The time depends on the number of requests and of changed columns, not on the number of all
+columns.
 """
 
 from __future__ import annotations

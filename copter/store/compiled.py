@@ -3,8 +3,8 @@
 Solvers without an edit interface, and the tests, get the program as flat arrays. Columns are in the order of
 the requests. Rows are the resources, followed by one sum row for each request with a total.
 
-The time of this build is the edit time of every "rebuild" baseline. To be fair to these baselines, the build
-works on the store's arrays with numpy and has no loop over requests.
+The time to build this matrix is the edit time of every "rebuild" baseline. To be fair to these baselines, the
+build works on the store's arrays with numpy and has no loop over requests.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The arguments of an edit method are parsed into an edit (:mod:`copter.program.parse`). The store applies it
 (:meth:`copter.store.store.ConstraintStore.apply`), and journals and recordings write it.
 
-If the requests are distributed over parts, :meth:`Edit.cut` sorts the arrays of the edit by part. This takes
-one pass over the numbers of the edit. An actor with several consecutive parts gets one slice of each array
+If the requests are distributed over parts, :meth:`Edit.cut` sorts the arrays of the edit by part, in one pass
+over the numbers of the edit. An actor with several consecutive parts gets one slice of each array
 (:meth:`Edit.of`), and each part gets a slice of this slice.
 """
 

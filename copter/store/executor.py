@@ -2,7 +2,8 @@
 
 Code that reads *all* columns of a program calls :meth:`Executor.map` with a task, a module-level function
 that takes a :class:`Part`, and combines the results of the parts. Code that reads *some* columns calls
-:meth:`Executor.columns`, which returns a view with these columns. The same code then works in both cases:
+:meth:`Executor.columns`, which returns a view with these columns. The same code then works wherever the
+columns are:
 
 - The store is in this process (:class:`LocalExecutor`). It is the only part, and nothing is copied.
 - The requests are distributed over workers (:class:`copter.ray.executor.DistributedExecutor`).

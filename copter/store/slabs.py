@@ -1,8 +1,8 @@
 """Growable arrays: arrays that are allocated in slices of any length, and tables of slots with named fields.
 
-A list is a slice of a flat array: a start and a length. Freed slices go to a free list of their exact size.
-If more of an array is free than used, the slices in use are compacted. Allocating and freeing therefore take
-time proportional to the length of the slices (amortised). Kernels read these arrays directly.
+A list is a slice of a flat array: a start and a length. A freed slice goes to the free list of its exact
+length. If more of an array is free than used, the slices in use are compacted. Allocating and freeing
+therefore take time proportional to the length of the slices (amortised). Kernels read these arrays directly.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Exact sums of products, in which subtracting a term restores the previous sum in all bits.
 
-A sum is an integer in units of 2^-1088, split into limbs of 32 bits, each in a word of 64 bits. A double adds
-to at most three limbs, and the upper halves of the words collect carries. A product of two doubles is the sum
-of two doubles (Dekker), exactly unless it is smaller than 1e-290. So subtracting an added term restores the
-previous bits, and sums of the same terms are equal in any order.
+A sum is an integer in units of 2^-1088, split into limbs of 32 bits, each in a word of 64 bits. Adding a
+double changes at most three limbs, and the upper halves of the words collect carries. A product of two
+doubles is the sum of two doubles (Dekker), exactly unless it is smaller than 1e-290. So subtracting an added
+term restores the previous bits, and sums of the same terms are equal in any order.
 
 Source: Kulisch, Computer Arithmetic and Validity (2008), chapter 8; Dekker, A floating-point technique for
 extending the available precision (1971).

@@ -1,6 +1,6 @@
 """Runner of tasks on a Ray cluster: a new one on this machine, or an existing one.
 
-Functions are sent by name, so that their modules, and copter, must be installed on every node. A task whose
+Functions are sent by name, so their modules, and copter, must be installed on every node. A task whose
 worker or node dies is run once more, unless it is timed. Arguments that several tasks share are stored once.
 """
 

@@ -1,6 +1,6 @@
-"""Runner of tasks in processes, a new one for each task, so its peak memory is that of the task.
+"""Runner of tasks in processes: a new process for each task, so that its peak memory is that of the task.
 
-A process ends when its parent ends, also if the parent is killed, and ignores Ctrl-C. A process that uses too
+A process ignores Ctrl-C, and ends when its parent ends, even if the parent is killed. A process that uses too
 much memory, or reports nothing for too long, is killed.
 """
 

@@ -7,15 +7,15 @@
         outcomes = [ended.result() for ended in runner.each(tasks)]
 
 Results are returned in the order of the tasks, each as soon as the task and all tasks before it have ended.
-They do not depend on the runner, because a task gets all its data as arguments. Functions and arguments must
-be picklable, except for tasks that run in this process only.
+Results do not depend on the runner, because a task gets all its data as arguments. Functions and arguments
+must be picklable, except for tasks that run in this process only.
 
 A task can report its progress. With ``hear`` every function gets an additional argument ``tell``. A message
 that the task passes to ``tell`` is passed to ``hear``, with the task, in this process, in order, and before
 the result of the task.
 
 Tasks that are timed must not share a machine with other tasks: ``alone=True``. Processes are then started one
-after the other. On Ray each task has a whole node, and all these nodes have the largest size.
+after the other. On Ray each such task has a whole node, one of the largest nodes of the cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Compilation of the functions of a class of convex terms.
 
 Each function is compiled separately, and kernels call it by its address. So a kernel is compiled once and not
-once for each class, a program can have terms of several classes, and a user's class needs only the
-compilation of its few small functions. The compiled functions are cached on disk like kernels.
+once for each class, a program can have terms of several classes, and for a user's class only its few small
+functions are compiled. The compiled functions are cached on disk like kernels.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 Each round is compared with the same round of the other folder.  The ratio of a line is the median over the
 rounds of new seconds divided by old seconds.  The interval contains the central 95% of this median over
-resampled rounds (bootstrap, with a fixed seed).  A regression is a ratio whose whole interval is above the threshold,
-or a lost certificate.  Resampling cannot distinguish a slower solver from a slower machine, so differences of
-machine and settings are listed first.
+resampled rounds (bootstrap, with a fixed seed). A regression is a ratio whose whole interval is above the
+threshold, or a lost certificate. Resampling cannot distinguish a slower solver from a slower machine, so
+differences of machine and settings are listed first.
 
 Source: B. Efron and R. Tibshirani, *An Introduction to the Bootstrap*, 1993, chapter 13.
 """

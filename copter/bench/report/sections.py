@@ -1,8 +1,8 @@
 """Sections of a report on a suite's results: the first screen, all lines together, and each family.
 
 The first screen states what was measured, on how many lines copter is the fastest solver, and on which lines
-another solver is faster.  The section of a family has a picture, a table with a row for each solver of each line, and the
-commands that measure the lines.
+another solver is faster. The section of a family has a picture, a table with a row for each solver of each
+line, and the commands that measure the lines.
 """
 
 from __future__ import annotations

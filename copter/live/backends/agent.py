@@ -4,17 +4,17 @@
 
 It imports the standard library only, so that it starts in 20 ms on any node that has Python and sees the
 folder.  It reads ``run.json`` and claims its part by creating ``begun-NODE.json``; it ends if that file
-already exists.  It starts one process for each GPU, or one in all.  If it gets SIGTERM, it sends SIGTERM to
-the processes.  If a process fails, the agent ends the other processes.  At the end it kills all processes of
-its part that are left and writes ``ended-NODE.json``; while the disk is full, it tries again.  If it gets
-SIGUSR2, it kills the processes of its part at once and writes no file.
-``log-NODE.txt`` has the output of the processes.  While they run, the agent cuts it every second if it takes
+already exists. It starts one process for each GPU, or a single process. If it gets SIGTERM, it sends SIGTERM
+to the processes. If a process fails, the agent ends the other processes. At the end it kills all processes of
+its part that are left and writes ``ended-NODE.json``; while the disk is full, it tries again. If it gets
+SIGUSR2, it kills the processes of its part at once and writes no file.  The file ``log-NODE.txt`` has the
+output of the processes.  While they run, the agent checks this file every second, and cuts it if it takes
 more than ``log_bytes`` of run.json.
 
 The processes of a part are the descendants of the agent, and the processes whose environment names the part.
-The agent is a child subreaper, so orphans stay its descendants, also in another session.  If the agent itself
-is killed, the processes that it started die with it, and a backend finds the other processes by their
-environment (:func:`kill_part`), unless a process has cleared its environment.
+The agent is a child subreaper, so orphans remain its descendants, even in another session.  If the agent
+itself is killed, the processes that it started die with it. A backend finds the other processes of the part
+by their environment (:func:`kill_part`), unless a process has cleared its environment.
 
 If the variable COPTER_CGROUP names a cgroup (:mod:`.cgroups`), the agent starts the processes inside it and
 stays outside.  All processes in the cgroup belong to the part, and are killed by one write to a file.

@@ -4,7 +4,7 @@ A process cannot leave its cgroup by a fork or a new session, and all processes 
 once.  The agent starts the processes of its part inside the cgroup (:mod:`.agent`) and stays outside.  This
 module finds the folder in which the service may make cgroups, makes them, and removes them.
 
-Without a setting the folder is the service's own cgroup, if it is delegated to the service.
+Without a setting the folder is the service's own cgroup, if that cgroup is delegated to the service.
 
 Reference: Linux, Documentation/admin-guide/cgroup-v2.rst.
 """

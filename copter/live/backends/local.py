@@ -1,8 +1,8 @@
 """Runs as processes of this machine, on slots that are real or simulated GPUs.
 
 Every agent has its own session, so it outlives the service.  The backend identifies an agent by its command
-line, so a service that was killed finds its runs again by their folders.  A job can write to the folder of
-its run; if folder and process table differ, the process table counts.
+line, which has the folder of the run, so a service finds its runs again after it was killed.  A job can write
+to the folder of its run; if folder and process table differ, the process table counts.
 
 A run has ended when its agents and all other processes of the run have ended.  If an agent was killed, the
 backend finds the processes that are left by their environment (:func:`.agent.kill_part`), and kills them.

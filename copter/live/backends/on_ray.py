@@ -1,9 +1,9 @@
 """Runs as actors of a Ray cluster: one actor on every node of a run starts the agent there.
 
 A run has a placement group, so it begins on all of its nodes or on none.  The run keeps its GPUs until it has
-ended on all nodes.  Actors and the group are detached and have names, so a service that was killed finds them
-again.  A node has the name given to ``ray start --node-name``; without a name, Ray uses the node's address as
-its name.  The backend does not use Ray's ids of nodes, because they change when a node restarts.
+ended on all nodes.  Actors and the group are detached and have names, so a service finds them again after it
+was killed. A node has the name given to ``ray start --node-name``; without a name, Ray uses the node's
+address as its name. The backend does not use Ray's ids of nodes, because they change when a node restarts.
 
 Ray itself decides which nodes it adds and removes; this backend does not request any.
 """
