@@ -70,19 +70,20 @@ class ColumnReason:
     prices : mapping of resource id to float
         Dual price times the use of one unit, for each resource whose dual price is not 0.
     lacking : mapping of resource id to float
-        Missing amount of each resource that has too little left for `most` units of the column. What is left
-        is the amount that remains if all other requests keep their columns and this request has none. Only
-        resources with a positive coefficient count.
+        Missing amount of each resource that has too little left for `most` units of the column, if all other
+        requests keep their columns and this request has none. Only resources with a positive coefficient
+        count.
     loss : float
         Every allocation with `most` units of the column is at least this much worse than the solution. 0 if
-        the certificate does not exclude an equally good one. Infinite if no allocation has `most` units,
-        because of the resources in `blocked` or, if `blocked` is empty, because of the request's total.
+        the certificate does not exclude that such an allocation is equally good. Infinite if no allocation
+        has `most` units, because of the resources in `blocked` or, if `blocked` is empty, because of the
+        request's total.
     fall : float
         The column's cost must improve by at least this much per unit before an allocation with `most` units
         of the column can be optimal.
     increases : mapping of resource id to float
-        For each resource with a positive price: if only this resource is increased, no optimal allocation has
-        `most` units of the column before the increase is this much.
+        For each resource with a positive price: if only the upper bound of this resource is increased, and by
+        less than this, no optimal allocation has `most` units of the column.
     blocked : mapping of resource id to (need, left)
         Resources of which `most` units of the column need more than any allocation leaves. `need` is the use
         by these units alone, and `left` is an upper bound on what any allocation leaves for them.

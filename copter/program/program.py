@@ -881,7 +881,7 @@ class ContinualProgram:
         self.apply(Edit(f"remove_{index.kind}s", slots=index.slots(ids, name), ids=plain(ids)))
 
     def apply(self, edit: Edit) -> Any:
-        """Apply a parsed edit to the program, if all columns stay bounded; every edit method calls this one.
+        """Apply a parsed edit to the program, if all columns stay bounded; all edit methods call this method.
 
         Return the handle if the edit registers shared columns, else None.
         """

@@ -46,7 +46,7 @@ class Shared:
 
     @property
     def bound(self) -> float:
-        """Bound on the objective of every answer; NaN if the bound of the solution is the best one."""
+        """Bound on the objective of every answer; NaN if there is none but the bound of the solution."""
         return self.rounded.bound if isinstance(self.rounded, Counts) else math.nan
 
     @property

@@ -53,9 +53,9 @@ class SparseX(NamedTuple):
         return SparseX(self.slot[begin:stop], self.column[begin:stop], self.value[begin:stop])
 
     def fault(self, n_columns: NDArray[np.int64]) -> str:
-        """Return the reason why this is not an allocation of requests with `n_columns` columns, by slot.
+        """Return the reason why this is not a valid allocation; an empty text for a valid one.
 
-        Return an empty text for a valid allocation.
+        `n_columns` has the number of columns of each request slot.
         """
         slot, column, value = self
         if not all(isinstance(part, np.ndarray) and part.shape == (len(slot),) for part in self):

@@ -99,7 +99,7 @@ class ConvexTerm:
 
     @classmethod
     def check(cls, largest: Floats, *parameters: Floats) -> tuple[str, int, str] | None:
-        """Return the first invalid term among many, or None; a subclass may override it.
+        """Return the first invalid term among many, or None; a subclass may override the method.
 
         The method is not compiled.
 

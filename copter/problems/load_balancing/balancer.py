@@ -465,8 +465,8 @@ class LoadBalancer(Balancer):
     def round(self, solution: Solution | BalancingRound) -> BalancingRound:
         """Return the answer from rounding a solution of :attr:`program`; change nothing.
 
-        If the shim's search finds no place for a shard, branch and bound has 10 seconds, or what is left of
-        the round (:mod:`copter.clock`).
+        If the shim's search finds no place for a shard, branch and bound searches for 10 seconds, or for the
+        rest of the round if that is less (:mod:`copter.clock`).
 
         Parameters
         ----------

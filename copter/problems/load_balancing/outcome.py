@@ -50,7 +50,7 @@ class BalancingRound:
         Certified lower bound on the cost of any placement within the band; NaN without a program.  A
         placement that is only balanced may cost less.
     gap : float
-        (cost - bound) over the cost, or over the mean size of a shard if that is larger, because costs are
+        (cost - bound) over the cost, or over the mean size of a shard if that is larger, because costs may be
         near 0.
     solution : Solution or None
         Solution of the linear program, if one was solved.

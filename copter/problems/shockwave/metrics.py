@@ -125,7 +125,7 @@ class PublishedResult:
 
 
 def read_published(path: str | Path, trace: Sequence[RegimeJob]) -> PublishedResult:
-    """Read a file of the authors' ``results_json`` for a trace, in order of arrival."""
+    """Read a file of the authors' ``results_json`` for a trace, whose jobs are in order of arrival."""
     content = JsonObject(path, read_json(path))
     jct, ftf, live = (
         content.numbers(name, len(trace))

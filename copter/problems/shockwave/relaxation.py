@@ -86,7 +86,7 @@ def answer(window: Window, rounds: Floats, mu: float, work: float, jobs: Floats,
 
 
 def dual_bound(window: Window, mu: float, work: float, jobs: Floats) -> float:
-    """Return a bound on the relaxation for feasible prices.
+    """Return the upper bound on the relaxation at feasible prices.
 
     `mu`, `work`, `jobs`: prices as in :class:`Relaxation`, not negative, with work + sum(jobs) = lambda /
     Z_0.

@@ -62,6 +62,10 @@ class Settings:
         Exponent of finish time fairness in a job's weight, k.
     lam : float
         Weight of the makespan, lambda.
+    predictor : str
+        Rule of the predictions, one of :data:`copter.problems.shockwave.PREDICTORS`.
+    solve_every : int
+        Largest number of rounds between two plans.
     scatter : float
         Penalty on scattered rounds of a job, in units of its urgency: see :mod:`.plan`.
     reactive : bool

@@ -57,8 +57,9 @@ class Window:
     `weights`: rho_j^k >= 0; jobs of weight 0 do not affect the welfare. `base`: utility without any round,
     F_j / E_j plus the floor; positive. `remaining`: R_j, seconds. `total_seconds`: P_j, seconds; their sum is
     Z_0. `segment_start`: index of each job's first segment. `segment_rounds`: rounds of each segment.
-    `segment_gain`: gain in utility per round of each segment; a job's gains fall. `regime_start`,
-    `regime_rounds`, `regime_gain`: the same data of regimes, in the order in which a job has to run them.
+    `segment_gain`: gain in utility per round of each segment, which falls from segment to segment of a job.
+    `regime_start`, `regime_rounds`, `regime_gain`: the same data of regimes, in the order in which a job has
+    to run them.
     `rounds`, `capacity`: T and M. `round_seconds`: D. `lam`: lambda.
     """
 

@@ -191,7 +191,7 @@ class TrafficEngineering(TrafficState, EventDomain):
 
     @property
     def cut(self) -> Ints:
-        """Pairs whose demands min-MLU excludes, because links of all their paths are down."""
+        """Pairs whose demands min-MLU excludes, because each of their paths has a link that is down."""
         return np.flatnonzero(self._present & ~self._served & (self.volume > 0))
 
     def _volumes_changed(self, pairs: Ints) -> None:
