@@ -67,9 +67,10 @@ class AlloX(Mechanism):
 
 
 def queue_heads(seconds: Floats, age: Floats, queues: Ints) -> Ints:
-    """Return the queue of each job that is first in the matching with least sum of completion times.
+    """Return the queue of each job that is first in a queue in the best matching.
 
-    The result is the type of that queue, -1 for other jobs.
+    The best matching has the least sum of completion times. The result is the type of the queue, -1 for all
+    other jobs.
 
     `seconds`: remaining run time on each type; infinite if a job cannot run on it. `age`: seconds since the
     submission. `queues`: number of free GPUs of each type, each with a queue.

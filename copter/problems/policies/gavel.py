@@ -143,7 +143,7 @@ def _floor(name: str) -> Hashable:
 
 
 class MaxMinFairness(_Gavel):
-    """Max-min fairness (least attained service): the largest share of the cluster for the poorest job.
+    """Max-min fairness (least attained service): the job with the least share of the cluster gets the most.
 
         maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
 
@@ -202,7 +202,7 @@ class MaxSumThroughput(_Gavel):
 
 
 class FinishTimeFairness(_Gavel):
-    """Finish-time fairness: the least delay of jobs compared with 1/n of the cluster for each job alone.
+    """Finish-time fairness: least delay of the jobs relative to having 1/n of the cluster each.
 
         minimise  max_j rho_j,      rho_j = (t_j + R_j / sum_t v_jt x_jt) / D_j
 

@@ -6,10 +6,9 @@ policy gives each job the share x_jt of time for which it should run on GPUs of 
 the last reset.  The pairs with the highest ratios are used, as far as they fit.  Of pairs with equal ratios,
 the one with the larger deficit comes first: the time that the job was owed at resets.  A policy that ignores
 types gives each job one share of time on any type.  Its jobs go to the type with free GPUs on which they
-complete first, including restarts.
-Idle GPUs go to any job that fits.  New shares are computed when jobs arrive or leave, but at most once in
-``reset_seconds``.  A job that arrived since the last computation has no share, and runs only on GPUs that no
-other job uses.
+complete first, including restarts.  Idle GPUs go to any job that fits.  New shares are computed when jobs
+arrive or leave, but at most once in ``reset_seconds``.  A job that arrived since the last computation has no
+share, and runs only on GPUs that no other job uses.
 
 Source: Gavel's scheduling mechanism (Narayanan et al., OSDI 2020, section 5), which Shockwave's authors keep
 for all baselines; constants are those of their public code.

@@ -91,7 +91,7 @@ class ShortestFirst:
 
 
 class OpenShop(Mechanism):
-    """Open shop scheduling: for every job the least share of time with which all reach the least makespan.
+    """Open shop scheduling: least shares of time with which the jobs reach the least makespan.
 
     For jobs with g_j GPUs and remaining run times R_j on M GPUs, without regard to types and later jobs:
 

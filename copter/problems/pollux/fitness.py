@@ -45,8 +45,7 @@ class Fitness:
     `power`: p of the power mean. `fair_share`: whether speedups are relative to the fair share of the GPUs
     instead of one GPU. `restart_penalty`: amount that is subtracted from the speedup of a job that restarts;
     None for the factor by age and restarts. `decay`: exponent by which weights fall with GPU-time, called
-    lambda in the paper. `threshold`:
-    GPU-seconds up to which the weight is 1.
+    lambda in the paper. `threshold`: GPU-seconds up to which the weight is 1.
     """
 
     power: float = -1.0

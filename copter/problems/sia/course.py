@@ -1,9 +1,9 @@
 """Sia rounds for benchmarks: the cluster of :mod:`copter.problems.sia.steady`, recorded.
 
 Every job may choose from all its configurations (no scale-up limit), as in the thesis' program.  In each
-round 2% of the jobs leave and as many arrive, and nearly all costs change.  copter computes the allocations
-on which the next round depends once, during the recording, and every solver gets the same edits.  The
-recording takes 8 bytes for each cost.
+round 2% of the jobs leave and as many arrive, and nearly all costs change.  A round depends on the allocation
+of the previous round.  copter computes these allocations once, during the recording, and every solver gets
+the same edits.  The recording takes 8 bytes for each cost.
 """
 
 from __future__ import annotations

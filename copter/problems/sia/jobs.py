@@ -99,8 +99,8 @@ class JobTable:
 def modes(table: JobTable, slots: Ints, cluster: Cluster, now: float) -> tuple[Ints, Ints]:
     """Return each job's mode (free, must have GPUs, or keeps its configuration), and the released jobs.
 
-    If pinned jobs need nodes that have gone, jobs in a restart are released, the latest end first: they need
-    not keep their configurations.
+    If pinned jobs need nodes that have gone, jobs in a restart are released: they need not keep their
+    configurations. The job whose restart ends last is released first.
 
     `slots` (n,): slots of the jobs. `now`: seconds.
     """

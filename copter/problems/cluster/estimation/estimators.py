@@ -203,8 +203,8 @@ class Remember(NoProf):
 
     Source: thesis section 6.2.
 
-    The kinds of a job are its user and application, then its application. A job begins with the models of the
-    first kind that has some.
+    The first kind of a job is its user and application, and the second kind is its application alone. A job
+    begins with the models of the first kind that has models.
     """
 
     def __init__(self, **settings: Any) -> None:

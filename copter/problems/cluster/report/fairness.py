@@ -18,10 +18,10 @@ The printed definition is the default, because it reproduces more of the figures
 (docs/how-to/cluster.md).  On one type, both reduce to the first definition.
 
 Times on a share follow the authors' script.  The time on a share between two whole numbers of GPUs is
-interpolated. If the share is smaller than m, the fewest GPUs that the job can run on, the time is that on m
-GPUs times m / share.  A job uses only as many GPUs of its share as reduce its time, and a rigid job at most
-the GPUs that it requests.  The time includes one start and, as in the shared cluster, the wait until the
-scheduler is asked.  A type that cannot run the job does not count.
+interpolated. Let m be the fewest GPUs that the job can run on.  If the share is smaller than m, the time is
+the time on m GPUs multiplied by m / share.  A job uses only as many GPUs of its share as reduce its time, and
+a rigid job at most the GPUs that it requests. The time includes one start and, as in the shared cluster, the
+wait until the scheduler is asked. A type that cannot run the job does not count.
 
 Shockwave counts contention in jobs over GPUs, and its jobs are rigid: rho = T_s / (T_e max(1, C)).  Here T_e
 is the run time alone on the GPUs that a job requests.  C is the number of jobs of the whole trace over all
