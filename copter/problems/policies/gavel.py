@@ -143,7 +143,7 @@ def _floor(name: str) -> Hashable:
 
 
 class MaxMinFairness(_Gavel):
-    """Max-min fairness (least attained service): the job with the least share of the cluster gets the most.
+    """Max-min fairness (least attained service): the least share of the cluster that a job has is maximal.
 
         maximise  min_j  g_j sum_t (v_jt / v_j) x_jt
 
