@@ -103,7 +103,7 @@ class Admission:
         return self._checked(file, [file.name or _new_name(file)], author)
 
     def _checked(self, file: JobFile, names: Sequence[str], author: Author) -> LiveJob:
-        """Return the first of new jobs with a file; raise RefusedError as `submit` does."""
+        """Return the job of a file under the first new name; raise RefusedError as `submit` does."""
         check_role(author, "submit jobs", "admin", "user")
         state = self._record.state
         most = state.file.max_jobs

@@ -96,7 +96,7 @@ class ActiveRun:
 
     @property
     def left(self) -> float:
-        """Time since which the run must end; NaN if it need not."""
+        """Time at which the run was told to end; NaN if it was not."""
         return self.stopped if math.isnan(self.told) else self.told
 
 

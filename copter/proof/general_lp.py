@@ -154,7 +154,7 @@ class LPCertificate:
 
     @property
     def bound(self) -> float:
-        """Lower bound on the optimum; the dual objective if no bound is proved."""
+        """Lower bound on the optimum; the dual objective if no bound near it is proved."""
         return self._proved if self.certified else self.dual_objective
 
     @property
@@ -310,7 +310,7 @@ def unbounded_ray(lp: LinearProgram, direction: NDArray[np.float64]) -> LPRay | 
 
 
 def _nearby(ray: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
-    """Yield multiples of a ray, with whole numbers if there are simple ones, and without possible noise.
+    """Yield multiples of a ray: in whole numbers if these are simple, and with noise set to 0.
 
     Scaling by a power of 2 changes no digit. Entries that are simple fractions of each other become whole
     numbers, because a sum that must be exactly 0 is not 0 at rounded fractions.

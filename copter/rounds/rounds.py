@@ -206,8 +206,7 @@ class Rounds(Checked):
         Parameters
         ----------
         *events
-            Arguments of the domain's ``apply``. Events of a round that ended with an error count for the next
-            round.
+            Arguments of the domain's ``apply``. If a round ended with an error, its events are part of the next round.
 
         Returns
         -------

@@ -1,7 +1,8 @@
 """Steps 4 and 5 of :mod:`copter.shims.choose_one`: moves of requests to better columns.
 
-Every choice of a request is an item of :class:`copter.shims.choose_one_columns.PricedColumns`: its present
-column, its offers (the columns to which a move may gain), and the empty choice, which is the last item. A
+Every choice of a request is an item of :class:`copter.shims.choose_one_columns.PricedColumns`: its
+present column, its offers (the columns to which moving may pay), and the empty choice, which is the last
+item. A
 request is identified by its position k among all requests; ``has[k]`` is its present item.
 
 A pass computes the merit of every request's best move and stores it in a heap. It repeatedly makes the best

@@ -263,7 +263,7 @@ class Edit(NamedTuple):
         return size_of(tuple(self))
 
     def cut(self, parts: int) -> Edit:
-        """Return the edit with new arrays, sorted by part, and with the slots of requests in the parts."""
+        """Return a copy of the edit, sorted by part, in which requests have their slots within the parts."""
         own = cut(self.slots, parts)
         bounds = np.cumsum([0, *(places.size for places in own)])
         order = np.concatenate(own)

@@ -72,7 +72,7 @@ def lognormal_sizes(shards: int, seed: int) -> Floats:
 def few_changed(rounds: Iterable[Floats], changed: int, seed: int) -> Iterator[Floats]:
     """Yield loads which, in each round after the first, change for some random shards only.
 
-    `rounds`: loads (shards,) of each round, all of which are used in the first round. `changed`: number of
+    `rounds`: loads (shards,) of each round; the first round uses all of its loads. `changed`: number of
     shards with new loads in a later round; all shards if there are fewer.
     """
     rng, loads = np.random.default_rng(seed), None

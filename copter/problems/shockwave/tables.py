@@ -128,6 +128,6 @@ def normal_prices(
 
 
 def gains(problem: PlanProblem, work: float, jobs: Floats) -> Floats:
-    """Return the (N, T) values of each next round net of the prices `work` and `jobs` (N,) of H."""
+    """Return the value (N, T) of each next round, less its price at the prices `work` and `jobs` (N,)."""
     price = (jobs + work * problem.gpus / problem.capacity)[:, None]
     return np.diff(problem.value, axis=1) - price * np.diff(problem.remaining, axis=1)

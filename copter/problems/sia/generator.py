@@ -79,7 +79,7 @@ def builtin_profiles(work_scale: float = 1.0) -> dict[str, Profile]:
 
 
 def _arrival_times(count: int, hours: float, rng: np.random.Generator) -> Floats:
-    """Return ascending times of arrivals: a daily pattern times random bursts by the minute.
+    """Return ascending arrival times, at a daily rate multiplied by random bursts of a minute each.
 
     `hours`: length of the interval, which begins at 0. The times are in seconds.
     """

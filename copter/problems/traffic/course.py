@@ -57,7 +57,7 @@ class Instance:
     volumes: Floats
 
     def sample(self, pairs: int, seed: int) -> Instance:
-        """Return an instance of random pairs with the volume of all pairs, so that links are as busy."""
+        """Return an instance of random pairs, scaled to the volume of all pairs to keep links as busy."""
         if pairs >= self.paths.n_pairs:
             return self
         chosen = np.sort(np.random.default_rng(seed).choice(self.paths.n_pairs, pairs, replace=False))
@@ -77,8 +77,8 @@ def make_instance(
 ) -> Instance:
     """Find paths for the demands of traffic matrices.
 
-    `demands`: number of random pairs among those with a demand; default: all. The pairs share the volume of
-    all pairs, so that links are as busy. `k`: largest number of paths per pair. `seed`: seed of the pairs.
+    `demands`: number of random pairs among those with a demand; default: all. Their volumes are scaled to the volume of all
+    pairs, so that links are as busy as with all of them. `k`: largest number of paths per pair. `seed`: seed of the pairs.
     `threads`, `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
     stack = np.asarray(matrices, np.float64)
