@@ -8,6 +8,6 @@ The `__init__` of a domain describes its modules.  Several domains have modules 
 the commands, `course.py` the benchmark scenarios, `lines.py` the cases of the suite, `report.py` the output
 of a run, and `reproductions.py`, with the table of the same name, the figures of the domain's paper.
 
-Several domains share `reading.py` (readers of JSON and CSV), `pop.py` (the common part of POP) and `examples.py`
-(small instances for `copter check`).
+Several domains share `reading.py` (readers of JSON and CSV), `pop.py` (the common part of POP) and
+`examples.py` (small instances for `copter check`).
 """

@@ -79,7 +79,7 @@ class Parser:
     ) -> Edit | None:
         """Return the edit of new resources or of an update; None without new resources.
 
-        `given` has the arguments that are set. Errors that concern no single row name `label`.
+        `given` has the arguments that are set. An error that concerns no single row names `label`.
         """
         slots, old = _NO_SLOTS, (_NONE, _NONE)
         if new:

@@ -213,7 +213,7 @@ def _fill(p, upper, n, exact, total, taken):  # type: ignore[no-untyped-def]
 
 @kernel(inner=True)
 def _left_of(total, taken, upper, n, last):  # type: ignore[no-untyped-def]
-    """Return the remainder of the total for one column, with the same bits in any order of the prices."""
+    """Return what the other columns leave of the total; its bits do not depend on the order of prices."""
     left = total
     for j in range(n):
         if j != last:

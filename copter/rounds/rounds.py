@@ -206,7 +206,8 @@ class Rounds(Checked):
         Parameters
         ----------
         *events
-            Arguments of the domain's ``apply``. If a round ended with an error, its events are part of the next round.
+            Arguments of the domain's ``apply``. If a round ended with an error, its events are part of the
+            next round.
 
         Returns
         -------

@@ -203,7 +203,7 @@ def _least_thrown(first, items, has, users, found, left, k, out):  # type: ignor
 
 @kernel(inner=True)
 def _in_the_way(items, users, found, left, k, i, some):  # type: ignore[no-untyped-def]
-    """Write the users of the rows that block item i to `some`, by increasing penalty; return how many."""
+    """Write to `some`, by increasing penalty, the users of the rows that block item i; return how many."""
     head, after, _, width = users
     n = 0
     for e in range(items.begin[i], items.end[i]):

@@ -1,7 +1,8 @@
 """Repair of whole amounts: moves of single columns until all rows hold, and then until no move gains.
 
-A move changes one column, in whole steps if the column is integral, and creates or enlarges no violation of a
-row. A column with a minimum goes from 0 to its minimum, and back, in one step.
+A move changes one column, in whole steps if the column is integral. It creates or enlarges no violation of a
+row, except of lower bounds while upper bounds are cured or an exchange begins. A column with a minimum goes
+from 0 to its minimum, and back, in one step.
 """
 
 from __future__ import annotations

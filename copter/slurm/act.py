@@ -123,7 +123,7 @@ def _start(job: SlurmJob, hosts: tuple[tuple[str, int], ...]) -> Action:
 
 
 def _size(job: SlurmJob, nodes: int, each: int) -> list[str]:
-    """Return the changes that give a job GPUs on each of its nodes, with one task for each GPU."""
+    """Return the changes that give a job GPUs on each of its nodes, a task for each `per_task` GPUs."""
     type = f":{job.gpu_type}" if job.gpu_type else ""  # Slurm refuses a type for a request without one
     if job.per_node:
         request = [f"TresPerNode=gres:gpu{type}:{each}"]

@@ -263,7 +263,7 @@ def write_overrides(
     clock: int,
     restore: bool,
 ) -> bool:
-    """Write overrides, flat and ascending, and scales unless these are empty.
+    """Write overrides (flat, ascending), and scales if there are any.
 
     Return False, without a change, if the slice of an override has the wrong length. If ``restore``, first
     restore the costs under the old overrides.

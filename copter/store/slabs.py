@@ -175,9 +175,9 @@ class SlotTable:
     """Table of slots with named scalar fields, one growable array for each field; freed slots are used again.
 
     Fields are given as ``name=(dtype, value in a free slot)``. Their arrays are attributes, longer than
-    ``size``. Fields of one kind are the rows, in the order in which they are given, of one of the blocks
-    `whole` (int64), `real` (float64) and `small` (int8). So a kernel takes a few arrays and not one for each
-    field. The last column of a block is not a slot: it has the values of a free slot.
+    ``size``. Each of the blocks `whole` (int64), `real` (float64) and `small` (int8) has the fields of one
+    kind as its rows, in the order in which they are given. So a kernel takes a few arrays and not one for
+    each field. The last column of a block is not a slot: it has the values of a free slot.
     """
 
     def __init__(self, **fields: tuple[Any, Any]) -> None:

@@ -1,8 +1,8 @@
 """Convex terms: requests with the objective c'x + phi(a'x), with a convex function phi and an image a >= 0.
 
-A term has a function phi of one number, with parameters that differ between requests, and the linear image a
-of one request. A class of terms defines phi by static Python functions of floats. These are compiled
-(:mod:`copter.terms.compiled`), and the same kernels call the functions of all classes.
+A term has a function phi of one number, whose parameters may differ between requests, and the coefficients a
+of its request's image a'x. A class of terms defines phi by static Python functions of floats. These are
+compiled (:mod:`copter.terms.compiled`), and the same kernels call the functions of all classes.
 
 A class must define value, slope and curvature. From these, a safeguarded Newton method computes the proximal
 point and the argument at which phi has a given slope, unless the class defines functions for them. The

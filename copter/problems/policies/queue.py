@@ -338,8 +338,9 @@ class Queue:
     def _order(self, jobs: Mapping[str, Job], wanted: Mapping[str, _Choice], time: float) -> list[str]:
         """Return the jobs in the order in which they take GPUs, after running jobs that keep their GPUs.
 
-        A job that was to be stopped comes before chosen jobs of its own or a lower rank, so that it is not
-        stopped for one of them.  Jobs that were not chosen come last, by rank and urgency.
+        A job that was to be stopped comes before chosen jobs of its own or a lower rank, with
+        quotas only before those that borrow, so that it is not stopped for one of them.  Jobs that were not
+        chosen come last, by rank and urgency.
         """
 
         def place(name: str) -> tuple[float, float]:

@@ -267,7 +267,7 @@ class Pollux:
         return self._runnable(job, type, by_type[type])
 
     def _runnable(self, job: Job, type: str, place: dict[int, int]) -> Placement | None:
-        """Return a placement on these nodes on which a job can run; GPUs are removed one at a time."""
+        """Remove GPUs from a placement one by one until the job can run; return None if it never can."""
         assert self._tables is not None
         table = self._tables.goodput(job, type)
         while place:

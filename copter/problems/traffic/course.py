@@ -77,9 +77,9 @@ def make_instance(
 ) -> Instance:
     """Find paths for the demands of traffic matrices.
 
-    `demands`: number of random pairs among those with a demand; default: all. Their volumes are scaled to the volume of all
-    pairs, so that links are as busy as with all of them. `k`: largest number of paths per pair. `seed`: seed of the pairs.
-    `threads`, `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
+    `demands`: number of random pairs among those with a demand; default: all. Their volumes are scaled to the
+    volume of all pairs, so that links are as busy as with all of them. `k`: largest number of paths per pair.
+    `seed`: seed of the pairs. `threads`, `progress`: see :func:`copter.problems.traffic.edge_disjoint_paths`.
     """
     stack = np.asarray(matrices, np.float64)
     stack = stack[None] if stack.ndim == 2 else stack

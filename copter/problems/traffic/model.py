@@ -387,10 +387,10 @@ class TrafficEngineering(TrafficState, EventDomain):
 def _theta_unit(capacity: Floats) -> float:
     """Return the unit of theta: its coefficients are capacities / unit, and its cost is 1 / unit.
 
-    With a unit between a thousandth of the capacities and the
-    capacities, steps move theta about as fast as the flows, in any unit of flow.  Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with failing
-    links took 1.2-2.0 s with 1/32 of the capacities as the unit, and 4-8 s with 1/1000.  The cold round on
-    2,000 demands took 1.6 s with 1/32, and 7 s with the whole capacities.
+    With a unit between a thousandth of the capacities and the capacities, steps move theta about as fast as
+    the flows, in any unit of flow. Warm rounds of copter on 5,000 demands of Kdl (capacity 1,000) with
+    failing links took 1.2-2.0 s with 1/32 of the capacities as the unit, and 4-8 s with 1/1000. The cold
+    round on 2,000 demands took 1.6 s with 1/32, and 7 s with the whole capacities.
     """
     some = capacity[capacity > 0]
     return float(some.mean()) / 32.0 if some.size else 1.0

@@ -183,7 +183,7 @@ class SolveContext:
         return now
 
     def certified(self, proof: Certificate, some: int, everything: int, unit: str) -> None:
-        """Report the certificate of a pass to the budget, the log and the callback."""
+        """End the pass in the budget, and report its certificate to the log and the callback."""
         self.budget.end_pass()
         log.debug(
             "%6d iterations, %8d of %d %s, objective %.9g, primal %.1e, gap %.1e, %.4f s",

@@ -154,8 +154,8 @@ def on_rows(
 ) -> SparseX:
     """Return the nearest allocation to x that satisfies the rows, if possible with columns kept at bounds.
 
-    Leaving a bound costs the reduced cost at prices y (row slots,), times `sigma`. `full`: True to turn rows that have a price into
-    equalities.
+    Leaving a bound costs the reduced cost at prices y (row slots,), times `sigma`. `full`: True to
+    turn rows that have a price into equalities.
     """
     values, prices = working.values_at(x), working.scaled_prices(y)
     if full:

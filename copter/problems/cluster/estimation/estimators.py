@@ -300,7 +300,7 @@ class _LinearBeyond(Profile):
         return truth
 
     def row(self, configurations: Configurations, level: int) -> Row:
-        """Return a row that is linear beyond the largest measured count, or the smallest feasible one."""
+        """Return a row that is linear beyond its largest measured, or else its smallest feasible, count."""
         columns, values = self.truth.row(configurations, level)
         types, gpus = configurations.type_index[columns], configurations.gpus[columns]
         values = np.array(values, np.float64)

@@ -82,7 +82,7 @@ class Alone:
         return out
 
     def _whole(self, profile: Profile, type: GpuType, most: int) -> tuple[Ints, Floats]:
-        """Return GPU counts that can run a job, and the job's least run time on up to each count."""
+        """Return GPU counts that can run a job, and for each its least run time on at most as many GPUs."""
         size = type.gpus_per_node
         within = [1 << k for k in range(size.bit_length())]
         counts = sorted({*within, *range(size, most + 1, size), most})

@@ -190,7 +190,7 @@ class Fgd(_Scored):
         self._left = np.empty(self.free.gpus.shape[1], np.int64)
 
     def value(self, kind: int, servers: Ints) -> Ints:
-        """Return scores by the fragments that a task adds on the best GPU."""
+        """Return each server's score: the fragments that a task adds; a share of a GPU is on the best one."""
         scores = np.empty(servers.size, np.int64)
         _score_fragments(
             self.free, self.fleet, self._types, kind, servers, self._left, scores, self.gpus[kind]

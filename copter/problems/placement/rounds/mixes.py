@@ -83,8 +83,8 @@ def best_mixes(
     """Return the best pattern of each server, independently of the other servers.
 
     `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
-    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: number of nodes
-    after which the search on a server ends early.
+    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: number of
+    branch-and-bound nodes after which the search on a server ends early.
     """
     return _searched(free, fleet, servers, gain, most, nodes, False)
 

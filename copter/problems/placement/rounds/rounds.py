@@ -115,7 +115,7 @@ class Round:
 
     @property
     def objective(self) -> float:
-        """Value of the placed tasks, under the name that all answers have; it is maximised."""
+        """Value of the placed tasks, which is maximised; answers of every domain have this attribute."""
         return self.value
 
 
