@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +82,3 @@ def _word(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(value)
     return f"{value:.15g}" if isinstance(value, float) else str(value)
-
-
-def with_commands(suite: SuiteResult) -> SuiteResult:
-    """Return the suite with commands made from its settings, because those in older folders lack options."""
-    lines = {name: replace(line, command=rerun(suite, name)) for name, line in suite.lines.items()}
-    return replace(suite, lines=lines)

@@ -64,9 +64,6 @@ FAMILIES: Mapping[str, Family] = {
         "The same rounds, with a proof that each allocation is optimal.",
         integral=True,
     ),
-    "updates": Family(
-        "Edits alone", "Seconds in which the events of a round are applied to the program, without a solve."
-    ),
     "shards": Family(
         "Shards on servers",
         "Loads change in each round, and as few shards as possible are moved to restore balance. Every "

@@ -82,15 +82,6 @@ _HOUSES: dict[str, _House] = {
     "copter.solvers.baselines.ortools_lp": "ortools",
 }
 """Origins of solvers, by the module of the class."""
-_PAST: dict[str, _House] = {
-    "copter-rebuild": "variant",
-    "highs-hipo": "highs",
-    **dict.fromkeys(("glop-dual", "glop-primal"), "ortools"),
-    **dict.fromkeys(("cvxpy-highs", "clarabel", "scs", "osqp"), "cvxpy"),
-    **dict.fromkeys(("dede", "dede-ours"), "parts"),
-    **dict.fromkeys(("rebalancer", "rebalancer-swap"), "other"),
-}
-"""Origins of past solvers, which only published results contain."""
 
 
 def entry_of(name: str) -> SolverEntry:
@@ -104,7 +95,7 @@ def entrant(name: str) -> _Entrant:
     if entry is None:
         if parts := re.fullmatch(r"pop-(.+)", name):
             return _Entrant(f"POP-{parts[1]}", "parts")
-        return _METHODS.get(name, _Entrant(name, _PAST.get(name, "other")))
+        return _METHODS.get(name, _Entrant(name, "other"))
     house = _HOUSES.get(entry.target.partition(":")[0], "other")
     return _Entrant(_LABELS.get(name, name), "variant" if house == "copter" and entry.preset else house)
 

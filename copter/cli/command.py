@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, get_type_
 import typer
 from typer.models import ParameterInfo
 
+from copter.bench.formats import plain
 from copter.cli.console import STANDARD_OUTPUT
 from copter.cli.options import (
     Actors,
@@ -61,7 +62,7 @@ class Options:
     def settings(self) -> dict[str, Any]:
         """Return the settings that determine the results, as written to config.json and to JSON documents."""
         own = asdict(self)
-        return {field.name: _plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
+        return {field.name: plain(own[field.name]) for field in _ordered(type(self)) if field.name in own}
 
     def execute(self) -> None:
         """Run the command with these options."""
@@ -84,13 +85,6 @@ def _in_order(options: type[Options]) -> list[Field[Any]]:
     there = {field.name: field for field in fields(options)}
     names = [name for cls in options.__mro__ for name in cls.__dict__.get("__annotations__", {})]
     return [there[name] for name in dict.fromkeys(names) if name in there]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of a document."""
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ import gpu
 import shards
 import standings
 
-from copter.bench.conditions import with_commands
 from copter.bench.formats import megabytes, seconds, share, small
 from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
@@ -390,7 +389,6 @@ def lines_of_readme(suite: SuiteResult) -> str:
 
 def benchmarks_page(suite: SuiteResult) -> str:
     """Return the text of bench/results/benchmarks.md."""
-    suite = with_commands(suite)
     heads = ("solver", "round", "first round", "not optimal", "largest gap", "jobs that changed", "memory")
     parts, missing = [BENCHMARKS], []
     for name, others in SHOWN.items():

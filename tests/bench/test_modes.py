@@ -74,7 +74,7 @@ def test_the_fastest_certified_mode_counts():
             solver("highs-primal", 0.02, noise=0.0),
             solver("highs-ipm", 0.001, noise=0.0, certified=False),
             not_run("pdlp", "round 0: deadline", "missed"),
-            solver("scs", 0.1, certified=False),
+            solver("cvxpy", 0.1, certified=False),
         ],
     )
     assert fastest_mode(one, "highs") == "highs-primal" == verdict(one).baseline

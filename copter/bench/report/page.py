@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from copter.bench.conditions import with_commands
 from copter.bench.report import papers
 from copter.bench.report.model import Claim, Picture, SuiteReport
 from copter.bench.report.pictures import HUES, looks
@@ -31,7 +30,6 @@ def make_report(
     `notes`: reasons why copter is not the fastest solver, by line. `documents`: folder with documents of
     ``copter reproduce``, for the papers' figures.
     """
-    suite = with_commands(suite)
     styles = looks([solver for line in suite.lines.values() for solver in line.order])
     found = families(suite)
     return SuiteReport(

@@ -172,7 +172,7 @@ class Balancer(EventDomain):
         except (TypeError, ValueError):
             several = isinstance(given, Sequence) and not isinstance(given, str)
             for name, value in zip(names, given if several else [given] * k, strict=False):  # type: ignore[arg-type]
-                amount(f"{self.what} {name!r}: {field}", value)
+                amount(f"{self.what} {name!r}: {field}", value)  # type: ignore[arg-type]
             raise
         if values.shape not in ((), (k,)):
             raise LoadBalancingError(f"{field}: shape = {values.shape}: must be () or ({k},)")

@@ -190,7 +190,7 @@ class GroupBalancer(Balancer):
         LoadBalancingError
             The group exists already, a server does not, or a number is invalid.
         """
-        self.add_groups([group], number, load, size, None if on is None else [on])
+        self.add_groups([group], number, load, size, [on or {}])
 
     @event
     def add_groups(
@@ -375,7 +375,8 @@ class GroupBalancer(Balancer):
         change, there = (after - self._there).tocoo(), after.tocsc()
         more, size = np.maximum(change.data, 0), self._sizes[change.col]
         group = np.repeat(np.arange(len(self._names)), np.diff(there.indptr))
-        moves = zip(change.row.tolist(), change.col.tolist(), (change.data * size).tolist(), strict=True)
+        flows = zip(change.row.tolist(), change.col.tolist(), (change.data * size).tolist(), strict=True)
+        ends = ((self._names[g], self._servers[i], flow) for i, g, flow in flows)
         return self.answer(
             ShardPlacement(group, there.indices.astype(np.int64), there.data / self.numbers[group]),
             float(more @ size),
@@ -383,10 +384,8 @@ class GroupBalancer(Balancer):
             movements=int(more.sum()),
             replicas=int(self.numbers.sum()),
             solution=solution,
-            moves=tuple(self._move(*one) for one in moves),
+            moves=tuple(
+                Move(name, None, server, flow) if flow > 0 else Move(name, server, None, -flow)
+                for name, server, flow in ends
+            ),
         )
-
-    def _move(self, server: int, group: int, amount: float) -> Move:
-        """Return the move of an amount to a server, or from it if the amount is negative."""
-        places = (None, self._servers[server])
-        return Move(self._names[group], *(places if amount > 0 else places[::-1]), abs(amount))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from copter.solvers.inner.tuning import ElasticTuning
 
 
-class _ElasticStep(Protocol):
-    """A proximal-point step towards the least violation."""
+_Step: TypeAlias = Callable[[NDArray[np.float64], NDArray[np.float64], float, int], InnerResult]
+"""A step towards the least violation: from prices and a centre, with a length, in at most some iterations.
 
-    def __call__(
-        self, y: NDArray[np.float64], centre: NDArray[np.float64], sigma: float, limit: int
-    ) -> InnerResult:
-        """Take the step from prices `y`, in at most `limit` iterations; return violations as prices."""
+The result has violations as prices.
+"""
 
 
 def costless(working: WorkingSet) -> WorkingSet:
@@ -34,7 +32,7 @@ def costless(working: WorkingSet) -> WorkingSet:
 
 
 def least_violation(
-    step: _ElasticStep,
+    step: _Step,
     centre: NDArray[np.float64],
     rows: int,
     limit: int,

@@ -209,9 +209,12 @@ def test_what_the_memory_cannot_hold_is_named():
     with pytest.raises(LoadBalancingError, match="shards: size = 8: must be at most 6, all memory"):
         balancer.play(solver)
     balancer.remove_shard("z")  # 6 of 6, but three shards of 2 do not fit on two servers of 3
+    with pytest.raises(LoadBalancingError, match="shards: number = 3: must be at most 2, which fit"):
+        balancer.play(solver)
+    balancer.set_size("x", 1.5)
     with pytest.raises(
         LoadBalancingError,
-        match="must fit in the memory of a server.*proven by branch and bound.*total size = 6",
+        match="must fit in the memory of a server.*proven by branch and bound.*total size = 5.5",
     ):
         balancer.play(solver)
     assert balancer.number == 0
