@@ -401,7 +401,8 @@ def folder_of_nobody():
 
 @pytest.mark.parametrize("mode", [0o000, 0o400, 0o100])
 def test_a_folder_of_all_jobs_that_cannot_be_entered_is_no_fault_of_a_job(folder_of_nobody, mode):
-    service = make_service(folder_of_nobody / "live")
+    # a policy without kernels, because nobody may write no cache of kernels
+    service = make_service(folder_of_nobody / "live", policy="fcfs")
     begin(service, RIGID, "runs")
     service.admission.submit(named(RIGID, "waits", retries=0))
     jobs = service.folder / "jobs"
