@@ -24,6 +24,7 @@ import gpu
 import shards
 import standings
 
+from copter.bench.case import Inputs, all_cases
 from copter.bench.formats import megabytes, seconds, share, small
 from copter.bench.report.model import Claim, SuiteReport
 from copter.bench.report.page import (
@@ -46,7 +47,6 @@ from copter.bench.statistics import (
     not_fastest,
     seconds_of,
     spread,
-    verdicts,
     why_no_mode,
 )
 from copter.cli.console import save_json
@@ -375,9 +375,10 @@ def lines_of_readme(suite: SuiteResult) -> str:
         f"\nMedian seconds of a warm round (edits, solve and rounding) on {hardware(suite.machine)}, on "
         f"{suite.begun[:10]}; rounds of copter and of HiGHS, which has [seven "
         "modes](bench/results/report.md#fastest-modes). "
-        f"On {len(lost)} of {len(verdicts(suite))} compared lines of the suite another solver is faster: "
-        f"{', '.join(lost)}. {synthetic} lines are synthetic. [The report](bench/results/report.md) has all "
-        "lines, solvers, ranges and gaps.\n"
+        f"Of the suite's {len(all_cases('full', Inputs()))} lines, {len(suite.lines)} were measured with "
+        f"this version, {synthetic} of them synthetic. On {len(lost)} another solver is faster: "
+        f"{', '.join(lost)}. "
+        "[The report](bench/results/report.md) has all solvers, ranges and gaps.\n"
         f"{speed_of_the_machine(suite)}\n\n"
         "```sh\ncopter bench all --profile full --only sia-10240 --out runs/sia-10240    "
         "# networks need --data FOLDER\n```\n"
