@@ -31,7 +31,7 @@ class ShardScenario:
     `memory`: memory of each server, in the unit of the sizes; default: twice its share of the sizes. `table`:
     given loads, with their shards and rounds. `changed`: number of shards that take their new loads in a
     round; default: all. `distribution`: of the loads without a table; with lognormal loads the sizes are
-    lognormal too, otherwise each size is 1. `copies`: with more than 1, each shard stands for a group of as
+    lognormal too, otherwise each size is 1. `copies`: with more than 1, each shard is a group of as
     many equal shards, which start on random servers.
     """
 
