@@ -57,7 +57,7 @@ class Programs(Course):
         return len(self.paths) or len(_MODELS)
 
     def small(self) -> Programs:
-        """Return a course of generated programs, some so large that copter's own solver is imported."""
+        """Return a course of generated programs, some so large that copter's solver is imported."""
         return replace(self, folder=None)
 
     def play(self, settings: SolverSettings) -> Play:

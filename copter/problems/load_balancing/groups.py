@@ -37,10 +37,7 @@ from copter.arrays import Floats, Ints
 from copter.problems.load_balancing.balancer import TOLERANCE
 from copter.problems.load_balancing.base import Balancer
 from copter.problems.load_balancing.groups_shim import limits, spread
-from copter.problems.load_balancing.outcome import (
-    BalancingRound,
-    LoadBalancingError,
-)
+from copter.problems.load_balancing.outcome import BalancingRound, LoadBalancingError
 from copter.problems.load_balancing.replicas import SLACK
 from copter.problems.load_balancing.shim import ShardFleet, ShardPlacement, ShardPlacementError
 from copter.program.program import ContinualProgram
@@ -96,7 +93,7 @@ class GroupBalancer(Balancer):
         self.program.add_resource(_LACKING, lower=0.0, upper=math.inf)
         self._servers: list[Hashable] = []
         self._there = csr_array((0, 0), dtype=np.int64)  # number of shards by server and group
-        self._waiting = np.empty(0, np.int64)  # number of shards without a server by group
+        self._numbers = np.empty(0, np.int64)  # number of shards by group
         self._gain = np.empty(0)  # h_gi of each column of the program; 1 for k_i
         self._prepared: tuple[object, ...] | None = None  # state that the program has
 
@@ -108,7 +105,12 @@ class GroupBalancer(Balancer):
     @property
     def numbers(self) -> Ints:
         """Number of shards of each group (k,)."""
-        return self._there.sum(axis=0) + self._waiting
+        return self._numbers
+
+    @property
+    def waiting(self) -> Ints:
+        """Number of shards without a server of each group (k,)."""
+        return self._numbers - self._there.sum(axis=0)
 
     def fleet(self) -> ShardFleet:
         """Return groups and servers, with the load of all shards of a group and the size of one."""
@@ -161,7 +163,6 @@ class GroupBalancer(Balancer):
         """
         gone = self._servers.index(self._known_server(server))
         keep = np.arange(len(self._servers)) != gone
-        self._waiting = self._waiting + self._there[[gone]].sum(axis=0)
         self._there, self._memory = self._there[keep], self._memory[keep]
         del self._servers[gone]
 
@@ -234,8 +235,8 @@ class GroupBalancer(Balancer):
         owner = np.repeat(np.arange(k), [len(own) for own in maps])
         counts = [count for own in maps for count in own.values()]
         there = self._amounts("number on a server", counts, [groups[q] for q in owner.tolist()])
-        waiting = numbers - np.bincount(owner, there, k)
-        bad = (np.floor(numbers) != numbers) | (numbers < 1) | (numbers > _MOST) | ~(waiting >= 0)
+        bad = (np.floor(numbers) != numbers) | (numbers < 1) | (numbers > _MOST)
+        bad |= np.bincount(owner, there, k) > numbers
         bad[owner[np.floor(there) != there]] = True
         if bad.any():
             worst = int(bad.argmax())
@@ -252,7 +253,7 @@ class GroupBalancer(Balancer):
         new = csr_array((there.astype(np.int64), (server, owner)), shape=(len(self._servers), k))
         self._there = hstack((self._there, new), format="csr")
         self._there.eliminate_zeros()
-        self._waiting = np.append(self._waiting, waiting.astype(np.int64))
+        self._numbers = np.append(self._numbers, numbers.astype(np.int64))
         self._append(groups, loads, sizes)
 
     @event
@@ -265,7 +266,7 @@ class GroupBalancer(Balancer):
             There is no such group.
         """
         keep = np.arange(len(self._names)) != self._delete(group)
-        self._there, self._waiting = self._there[:, keep], self._waiting[keep]
+        self._there, self._numbers = self._there[:, keep], self._numbers[keep]
 
     # ---- a round ---------------------------------------------------------------------------------
 
@@ -278,14 +279,14 @@ class GroupBalancer(Balancer):
             There is no server or no group.
         """
         self.check()
-        state = self._there, self._waiting, self._loads, self.tolerance
+        state = self._there, self._numbers, self._loads, self.tolerance
         if self._prepared is not None and all(map(is_, state, self._prepared)):
             return
         fleet, there = self.fleet(), self._there
         lower, upper = limits(fleet)
         load_on = there @ self._loads
         totals, excess = np.maximum(load_on - lower, 0.0), np.maximum(load_on - upper, 0.0)
-        lacking = float(np.maximum(lower - load_on, 0.0).sum() - self._waiting @ self._loads)
+        lacking = float(np.maximum(lower - load_on, 0.0).sum() - self.waiting @ self._loads)
         width = np.diff(there.indptr)
         load, most = self._loads[there.indices], np.repeat(np.where(excess > 0.0, excess, np.inf), width)
         gain = np.minimum(load, np.maximum(most, _LEAST_LOAD * fleet.mean))
@@ -325,7 +326,7 @@ class GroupBalancer(Balancer):
         shards = np.zeros(self._gain.size)
         shards[first[x.slot] + x.column] = x.value
         shards = np.delete(shards / self._gain, first[slots])
-        return self._answer(shards, max(0.0, solution.bound) + float(self._waiting @ self._sizes), solution)
+        return self._answer(shards, max(0.0, solution.bound) + float(self.waiting @ self._sizes), solution)
 
     def fallback(self) -> BalancingRound:
         """Return the last placement, in which shards without a server get one; change nothing.
@@ -343,7 +344,6 @@ class GroupBalancer(Balancer):
         count = np.rint(placement.share * self.numbers[placement.shard]).astype(np.int64)
         where = placement.server, placement.shard
         self._there = csr_array((count, where), shape=self._there.shape)
-        self._waiting = np.zeros_like(self._waiting)
         self.number += 1
 
     def events(self, rng: np.random.Generator) -> Iterator[tuple[Any, ...]]:
@@ -367,7 +367,7 @@ class GroupBalancer(Balancer):
         """Return the answer in which about `leaving` shards leave their servers; None: no shard leaves."""
         self.check()
         try:
-            after = spread(self.fleet(), self._there, self._waiting, self._loads, leaving)
+            after = spread(self.fleet(), self._there, self.waiting, self._loads, leaving)
         except ShardPlacementError as error:
             name, size = self._names[error.shard], self._sizes[error.shard]
             why = f"size = {size:g}: no server has the memory for one more shard"

@@ -1,7 +1,7 @@
 """Rounding of :mod:`.groups`: whole shards that leave servers, and servers for them.
 
-1. Each server releases whole shards of at least the load that has to leave it. Those of the fraction come
-   first, then those with the least size for the load.
+1. Each server releases whole shards with at least the load that has to leave it: first as many of each group
+   as the program's answer has in whole, then those with the least size per load.
 2. The released shards, and those without a server, are placed, the largest load first. Each gets the server
    with the least load that has the memory. A shard that would bring every such server above the band returns
    to its own server, if that has less load.
@@ -50,11 +50,11 @@ def spread(
         _release(start, group, there.data, loads, sizes, leaving, np.maximum(need, load_on - upper), out)
     shards = np.concatenate((np.repeat(group, out), np.repeat(np.arange(loads.size), waiting)))
     source = np.concatenate((np.repeat(owner, out), np.full(int(waiting.sum()), -1)))
-    hot, large = np.argsort(-loads[shards], kind="stable"), np.lexsort((-loads[shards], -sizes[shards]))
-    for order in (hot, large):  # if memory is short, the largest sizes first
+    rest = load_on - np.bincount(owner, out * loads[group], n)
+    for first in (loads, sizes):  # if memory is short, the largest sizes first
+        order = np.lexsort((-loads[shards], -first[shards]))
         moved, target = (shards[order], source[order]), np.empty(shards.size, np.int64)
-        on = load_on - np.bincount(owner, out * loads[group], n)
-        room = fleet.memory * (1.0 + SLACK) - there @ sizes
+        on, room = rest.copy(), fleet.memory * (1.0 + SLACK) - there @ sizes
         stuck = int(_place(*moved, loads, sizes, on, room, upper, target))
         if stuck < 0:
             break

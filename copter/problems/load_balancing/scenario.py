@@ -79,9 +79,8 @@ class ShardScenario:
         """Return a balancer with all servers and shards, without load."""
         balancer = LoadBalancer(self.tolerance)
         sizes = self._sizes()
-        memory = _MEMORY * float(sizes.sum()) / self.servers if self.memory is None else self.memory
         for server in range(self.servers):
-            balancer.add_server(server, memory)
+            balancer.add_server(server, self._room(sizes))
         ids = range(self.shards) if self.table is None else self.table.shards
         balancer.add_shards(ids, 0.0, sizes, (j % self.servers for j in range(self.shards)))
         return balancer
@@ -90,11 +89,16 @@ class ShardScenario:
         """Return a balancer with all servers and groups, without load."""
         balancer, sizes = GroupBalancer(self.tolerance), self._sizes()
         for server in range(self.servers):
-            balancer.add_server(server, _MEMORY * self.copies * float(sizes.sum()) / self.servers)
+            balancer.add_server(server, self._room(sizes))
         places = np.random.default_rng(self.seed).permutation(self.shards * self.copies) % self.servers
         on = (Counter(own.tolist()) for own in places.reshape(self.shards, self.copies))
         balancer.add_groups(range(self.shards), self.copies, 0.0, sizes, on)
         return balancer
+
+    def _room(self, sizes: Floats) -> float:
+        """Return the memory of each server."""
+        total = self.copies * float(sizes.sum())
+        return _MEMORY * total / self.servers if self.memory is None else self.memory
 
     def _sizes(self) -> Floats:
         if self.table is None and self.distribution == "lognormal":
