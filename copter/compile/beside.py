@@ -11,14 +11,20 @@ from copter.parallel import available_threads
 
 ASIDE = "COPTER_COMPILES_ASIDE"
 """Environment variable of a process that compiles for another process."""
-LAST = ("Newton's method", "one column a request")
-"""Parts (:data:`copter.solvers.proximal.ahead.PARTS`) that a first solve needs last."""
-ROUNDS = (*LAST, "rounds")
-"""Parts that small rounds need."""
+SHIM, NEWTON, PROOF = "one column a request", "Newton's method", "certificates"
+"""Names of what a first round needs last (:data:`copter.solvers.proximal.ahead.BESIDE`)."""
+ROUNDS = (SHIM, NEWTON, "rounds")
+"""Names of what small rounds need."""
 _started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
 
-def compile_beside(parts: tuple[str, ...] = LAST) -> bool:
+def compile_last() -> None:
+    """Start a process that compiles what the first round needs last: shims are first if they are imported."""
+    last = (NEWTON, PROOF)
+    compile_beside((SHIM, *last) if "copter.shims.choose_one" in sys.modules else last)
+
+
+def compile_beside(parts: tuple[str, ...]) -> bool:
     """Start a process that compiles parts, once, if there are two processors; return whether it runs."""
     if parts not in _started:
         if ASIDE in os.environ or available_threads() < 2:

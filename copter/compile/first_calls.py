@@ -43,13 +43,16 @@ _LOOK = 0.25
 """Seconds between two searches of the cache, which another process may have filled."""
 BY_ADDRESS: set[type] = set()
 """Types of arguments with functions that are called by address, which Python cannot call."""
-_at_once = False
+_at_once: tuple[str, ...] = ()
 
 
-def compile_at_once() -> None:
-    """Compile each kernel of this process at its first call; use it if many calls will follow."""
+def compile_at_once(*modules: str) -> None:
+    """Compile each kernel of this process at its first call; use it if many calls will follow.
+
+    `modules`: compile only the kernels of modules whose names begin so.
+    """
     global _at_once
-    _at_once = True
+    _at_once = modules or ("",)
 
 
 class _NotKeptError(Exception):
@@ -107,7 +110,7 @@ class Kernel:
 
     def _first(self, *arguments: Any, **named: Any) -> Any:
         """Call the kernel in Python or as machine code; used until there is machine code."""
-        if _at_once or _longest((*arguments, *named.values())) >= _LONG:
+        if self.__module__.startswith(_at_once) or _longest((*arguments, *named.values())) >= _LONG:
             return self._as_machine_code(*arguments, **named)
         if time.perf_counter() >= self._look:
             if _has_files(self.dispatcher.stats.cache_path):

@@ -11,8 +11,9 @@ from typing import Any, TypeVar, overload
 
 from numba import njit
 from numba.core import event
+from numba.core.compiler import Flags
 
-from copter.compile.beside import compile_beside
+from copter.compile.beside import compile_last
 from copter.compile.cache import cache_folder, settings
 from copter.compile.first_calls import Kernel
 
@@ -25,6 +26,20 @@ _COUNTS_REFERENCES = "_nrt"
 """Private option of numba, which counts references to arrays; there is no public option. With it, loops over
 short arrays take up to fifty times as long. A test checks that the option still has an effect.
 """
+
+
+class _Options(Flags):
+    """Options of a compilation, compared by the values that are set.
+
+    numba looks up its functions by these options, and its own comparison, which also looks up all defaults,
+    takes a fifth of the compile time.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Flags) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values))
 
 
 @overload
@@ -80,6 +95,7 @@ def kernel(
     try:
         # numba reads the cache folder in this call, and not when it compiles.
         compiled = jit(cache=folder is not None, **_ALWAYS, **options)(function)
+        compiled._compiler._customize_flags = _Options
     finally:
         settings.CACHE_DIR = users
     return Kernel(compiled)
@@ -107,7 +123,7 @@ class _Compilations(event.Listener):
         if of_copter and not self._said:
             self._said = True
             log.warning("compiling kernels; later processes load them from the cache")
-            compile_beside()
+            compile_last()
 
     def on_end(self, event: Any) -> None:
         begun = self._begun.pop() if self._begun else time.perf_counter()

@@ -208,8 +208,16 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
 @kernel(allocates=True, inner=True)
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
     """Return the few requests with the largest losses against their best price, above `enough`."""
-    lost = np.flatnonzero(loss > enough)
-    return lost[np.argsort(-loss[lost], kind="mergesort")[:_ROOM_FOR]]
+    rest, worst = loss.copy(), np.empty(_ROOM_FOR, np.int64)
+    for n in range(_ROOM_FOR):  # compiling a sort would take two seconds
+        most, largest = -1, enough
+        for k in range(rest.size):
+            if rest[k] > largest:
+                most, largest = k, rest[k]
+        if most < 0:
+            return worst[:n]
+        worst[n], rest[most] = most, -np.inf
+    return worst
 
 
 @kernel(allocates=True, inner=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from copter.compile.beside import ASIDE, LAST
+from copter.compile.beside import ASIDE, NEWTON, SHIM
 
 EXAMPLE = """
 import collections, sys
@@ -37,7 +37,7 @@ for scale in (1.0, 2.0):
 @pytest.mark.long
 def test_newton_and_the_shim_are_not_compiled_again(tmp_path):
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), ASIDE: "1"}
-    ahead = [sys.executable, "-m", "copter.solvers.proximal.ahead", *LAST]
+    ahead = [sys.executable, "-m", "copter.solvers.proximal.ahead", SHIM, NEWTON]
     subprocess.run(ahead, env=environment, check=True, cwd=Path(__file__).parents[1])
     done = subprocess.run(
         [sys.executable, "-c", EXAMPLE], env=environment, check=True, capture_output=True, text=True

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from numba import NumbaError, int64
+from numba import NumbaError, float64, int64
 
 from copter import make_solver
 from copter.clock import Clock, running
 from copter.compile import first_calls
+from copter.compile.first_calls import compile_at_once
 from copter.compile.kernels import compile_seconds, kernel
 from copter.terms import phi
 from copter.terms.phi import Phi
@@ -25,7 +26,7 @@ from support.random_programs import random_edits, random_program
 @pytest.fixture
 def total(monkeypatch):
     """A kernel that was never compiled, in a process that does not compile at once."""
-    monkeypatch.setattr(first_calls, "_at_once", False)
+    monkeypatch.setattr(first_calls, "_at_once", ())
     monkeypatch.setattr(first_calls, "_has_files", lambda folder: False)
 
     def total(values, factor=2.0):
@@ -76,9 +77,17 @@ def test_long_arrays_are_compiled_at_once(total):
 
 
 def test_so_is_everything_where_many_rounds_will_follow(total, monkeypatch):
-    monkeypatch.setattr(first_calls, "_at_once", True)
+    monkeypatch.setattr(first_calls, "_at_once", ("",))
     total(np.ones(4))
     assert len(total.signatures) == 1
+
+
+@pytest.mark.parametrize(("modules", "compiled"), [((__name__, "other"), 1), (("other",), 0)])
+def test_or_the_kernels_of_some_modules(total, monkeypatch, modules, compiled):
+    monkeypatch.setattr(first_calls, "_at_once", ())
+    compile_at_once(*modules)
+    assert total(np.ones(4)) == (8.0, 4)
+    assert len(total.signatures) == compiled
 
 
 def test_what_is_kept_is_loaded_and_what_is_not_runs_in_python(total, monkeypatch):
@@ -107,6 +116,25 @@ def test_a_kernel_makes_arrays_only_if_it_says_so():
     kernel(allocates=True)(made).compile((int64,))
 
 
+def test_options_of_a_compilation_are_compared_by_the_values_that_are_set():
+    """Where numba takes our class of options is not public (copter/compile/kernels.py)."""
+    seen = []
+
+    def total(values):
+        return values.sum()
+
+    made = kernel(total)
+    options = made.dispatcher._compiler._customize_flags
+    made.dispatcher._compiler._customize_flags = lambda flags: seen.append(options(flags)) or seen[-1]
+    made.compile((float64[:],))
+    made.compile((int64[:],))
+    one, same = seen
+    other = same.copy()
+    assert one is not same and one == same and hash(one) == hash(same)
+    other.nrt = not same.nrt
+    assert type(other) is type(same) and one != other and hash(one) == hash(other)
+
+
 def test_a_kernel_travels_by_its_name():
     assert pickle.loads(pickle.dumps(phi.value)) is phi.value
 
@@ -119,6 +147,7 @@ ALL_IN_PYTHON = """
 import pickle, sys
 import numpy as np
 from copter.compile import first_calls
+from copter.compile.first_calls import compile_at_once
 first_calls._LONG, first_calls._SECONDS_A_BYTE = np.inf, 1e9
 from test_first_calls import answers
 sys.stdout.buffer.write(pickle.dumps(answers()))

@@ -1,8 +1,8 @@
 """Compilation of kernels in advance, part by part.
 
-A solve begins with the kernels for pricing and certificates, and needs Newton's method and the shim later.  A
-separate process compiles those in the meantime (:func:`copter.compile.beside.compile_beside`), so that the
-solve finds them compiled.  ``copter compile`` compiles all parts, for example for a container image.
+A round begins with the kernels for pricing and certificates, and needs simplex or Newton's method and the
+shim later.  A separate process compiles those in the meantime (:func:`copter.compile.beside.compile_last`), so
+that the round finds them compiled.  ``copter compile`` compiles all parts, for example for a container image.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from copter.compile.beside import ASIDE
+from copter.compile.beside import ASIDE, NEWTON, PROOF, SHIM
 from copter.compile.first_calls import compile_at_once
 from copter.compile.kernels import compile_seconds
 from copter.program.program import ContinualProgram
@@ -56,7 +56,7 @@ def _compile_shim() -> None:
     program.add_resource("a", upper=3.0)
     for request in range(3):
         program.add_request(request, [-1.0, -3.0], {"a": [1.0, 2.0]}, total=1.0)
-    ChooseOneShim().round(program, make_solver("highs-simplex").solve(program))
+    ChooseOneShim().round(program, make_solver("copter").solve(program))
 
 
 def _compile_rounds() -> None:
@@ -90,13 +90,24 @@ def _compile_few_changes() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "rounds": _compile_rounds,
-    "Newton's method": _compile_newton,
-    "one column a request": _compile_shim,
+    NEWTON: _compile_newton,
+    SHIM: _compile_shim,
     "convex terms": _compile_terms,
     "flows": _compile_flows,
     "few changes": _compile_few_changes,
 }
 """Parts of ``copter compile``. They leave out integer proofs, domains, and kernels of large programs only."""
+
+
+BESIDE: dict[str, tuple[Callable[[], None], *tuple[str, ...]]] = {
+    SHIM: (_compile_shim, "copter.solvers.inner.small_simplex", "copter.shims"),
+    NEWTON: (_compile_newton, "copter.solvers.inner.compiled_newton"),
+    PROOF: (_compile_shim, "copter.proof"),
+}
+"""Calls for the process beside a first round, and the modules whose kernels it compiles.
+
+The round itself compiles the others at the same time.
+"""
 
 
 def compile_part(name: str) -> float:
@@ -112,7 +123,9 @@ def main() -> None:
     parent = os.getppid()
     for name in sys.argv[1:]:
         if os.getppid() == parent:
-            compile_part(name)
+            compiled, *modules = BESIDE.get(name) or (PARTS[name],)
+            compile_at_once(*modules)
+            compiled()
 
 
 if __name__ == "__main__":
