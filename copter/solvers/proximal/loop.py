@@ -113,15 +113,13 @@ def _request_rounds(
     """Take steps in which only some requests change, until the solve ends or they make no progress."""
     partial = PartialSteps(run.program, run.budget, run.options.tuning, flow, run.holds)
     if run.begin.how.warm:
-        y = reset_prices(run.program.store, now)
-        there = now if y is now.y else _at_prices(run, now, y)
+        there = _at_prices(run, now, reset_prices(run.program.store, now))
         end = None if there is now else accept(run, _repaired(run, there))
         if end is not None:
             return there, end
-        # a sample shows large price changes at low cost
-        worth = there.certificate.relative.gap <= run.options.tuning.partial.hopeless
-        start = (there.x, there.y) if worth else (NOTHING, np.zeros_like(now.y))
-        now = _at_prices(run, there, _sampled(run, *start).y)
+        now = there
+        if now.certificate.relative.gap > run.options.tuning.partial.hopeless:
+            now = _at_prices(run, now, _sampled(run, NOTHING, np.zeros_like(now.y)).y)
         if not now.y.any():
             now = _along_violations(run, now)
     while not run.budget.spent():
@@ -199,7 +197,9 @@ def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
 
 
 def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Iterate:
-    """Return the allocation at other prices, if these give a better bound."""
+    """Return the allocation at other prices, if these are others and give a better bound."""
+    if y is now.y:
+        return now
     there = run.certify(now.x, y)
     log.debug(
         "bound at other prices %.8g, before %.8g, objective %.8g",

@@ -14,9 +14,9 @@ requests with larger margins changed instead, prices would have to change by the
 
 Rows that are far from their bounds are left out, unless a column is bounded only by them. They are added if
 the step would violate them. The certificate is always that of the whole program, so a selection that was too
-small shows as a gap. If the gap has become much smaller then, the same number of requests is chosen again at
-the new prices; otherwise more requests are added to the selection. If the initial prices are poor, all
-requests change at once.
+small shows as a gap or a violation. If the rows are satisfied and the gap has become much smaller, the same
+number of requests is chosen again at the new prices; otherwise more requests are added to the selection. If
+the initial prices are poor, all requests change at once.
 
 If the program has a primal repair heuristic (``program.primal_repair``), steps end before the rows are
 satisfied: most iterations would be spent on satisfying them, and the heuristic does this in one pass. Its
@@ -142,7 +142,8 @@ class PartialSteps:
         if not now.y.any():
             return None
         gap, moves = now.certificate.relative.gap, self._moves
-        if self._gap is not None and gap <= self.tuning.progress * self._gap:
+        met = self._loose > 0.0 or now.certificate.relative.primal <= budget.tolerance
+        if self._gap is not None and met and gap <= self.tuning.progress * self._gap:
             moves[:], self._moved = False, 0
         elif self._gap is not None:
             self._share *= self.tuning.more
@@ -236,7 +237,9 @@ class PartialSteps:
             stays[fresh] = False
             x = merged(now.x.where(stays[now.x.slot]), choices.of_requests(self.store, fresh))
             now = Iterate.of(self.store, x, now.y, now.pricing, self.budget.threads)
-        self._moves |= fixed | choices.nearest(int(self._share * len(self.program)))
+        # a row that is violated by a share of its bound loses at least about this share of its requests
+        over = 0.0 if self._loose else now.certificate.relative.primal
+        self._moves |= fixed | choices.nearest(int(max(self._share, over) * len(self.program)))
         log.debug(
             "   %d of %d requests change, %d are reassigned: gap %.1e, primal %.1e",
             np.count_nonzero(self._moves),

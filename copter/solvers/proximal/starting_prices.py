@@ -3,8 +3,8 @@
 *A sample.* Without prices, a pricing pass finds the columns that would be optimal with free resources, and
 many passes follow until the prices are useful. So the solver first solves a sample. A request is drawn with a
 probability proportional to its total, and its total is divided by that probability
-(:mod:`copter.solvers.inner.sampling`). If the last round's solution is useful, the solve of the sample begins
-from the sampled requests' part of this solution, scaled in the same way.
+(:mod:`copter.solvers.inner.sampling`). If there is an allocation to begin with, the solve of the sample
+begins from the sampled requests' part of it, scaled in the same way.
 
 *Toggled rows.*  If the capacity of a row was set to 0, the row still has its old price, mostly 0, and
 requests choose the row at that price.  If the capacity was set from 0 to u_i > 0, the row has the price that

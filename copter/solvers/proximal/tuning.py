@@ -146,9 +146,10 @@ class PartialTuning:
         the factor on it in the next step.  With Poisson demands on full-mesh Kdl the nearest 20% reach the
         optimum to within 2e-4, and 25% nearly always to within 1e-4; warm rounds take 1.1 s instead of 3.1 s
     worthless : gap after the reassignment of suboptimal requests above which all requests change (chosen)
-    hopeless : gap of the start above which the sample does not begin from it (chosen; 1e-2 to 0.1 after
-        failing links, 0.8 after a permutation), and violation of a row after the reassignment above which
-        steps are whole, if no heuristic repairs them.  With 400 rows and 20,000 requests of 20 columns of
+    hopeless : gap of the start above which prices come from a sample (chosen; 1e-2 to 0.1 after failing
+        links, 0.8 after a permutation; below it a sample's prices were worse in all kinds of changes that
+        were tried), and violation of a row after the reassignment above which steps are whole, if no
+        heuristic repairs them.  With 400 rows and 20,000 requests of 20 columns of
         their own a cold start then takes 0.2 s instead of 0.95
     loose, tighter : if the program has a repair heuristic: share of the tolerance at which steps end before
         the rows are satisfied, and the factor on it if that was too early (chosen)
@@ -157,9 +158,10 @@ class PartialTuning:
         percent. On full-mesh Kdl steps then take a tenth less time than with ``near``, and less memory
     ignored : share of the tolerance up to which the smallest losses together are ignored (-1%, 0%)
     most : share of the requests above which all requests change (-13%, +1%)
-    progress : if a step reduces the gap to at most this share, as many requests change in the next one,
-        chosen again at the new prices (chosen). A cold solve of 3 million columns and 150,000 requests to a
-        tolerance of 1e-6 takes 108 instead of 168 iterations, the last ones on fewer columns
+    progress : if a step reduces the gap to at most this share and satisfies the rows, as many requests
+        change in the next one, chosen again at the new prices (chosen). A cold solve of 3 million columns and
+        150,000 requests to a tolerance of 1e-6 takes 108 instead of 168 iterations, the last ones on fewer
+        columns
     row_passes : how often rows that a step would violate are added (chosen)
     first_sigma : first step length, in the unit of ``cold_sigma`` (chosen)
     """
