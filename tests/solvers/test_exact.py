@@ -188,6 +188,31 @@ def test_branch_and_bound_may_end_at_the_gap_that_is_wanted(seed, gap, runs):
     assert all(0.5 * gap * abs(best) < left_open < gap * abs(best) for _, left_open in runs)
 
 
+@pytest.mark.parametrize("finishes", [True, False])
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_neighbourhoods_grow_until_one_does_not_finish(seed, finishes, monkeypatch):
+    """Prices count as fixing little; then all columns follow only on a search that was stopped."""
+    program, seen, plain = packing(seed, 20), [], search.branch_and_bound
+    monkeypatch.setattr(search, "_MUCH", 0.0)
+    monkeypatch.setattr(search, "_MUCH_AT_LEAST", 0)
+    monkeypatch.setattr(search, "_FEW", 2)
+    monkeypatch.setattr(search.Search, "_break_ties", lambda self: None)
+
+    def spy(rest, clock, start, gap, *, whole, isolated):
+        seen.append((rest.slot.size, whole))
+        if not finishes and len(seen) == 1:
+            return MilpAnswer(None, Status.DEADLINE, "", -np.inf, np.inf, 0)
+        return plain(rest, clock, start, gap, whole=whole, isolated=isolated)
+
+    monkeypatch.setattr(search, "branch_and_bound", spy)
+    solution = make_solver("copter-exact").solve(program)
+    assert solution.integer.proven
+    assert solution.objective == pytest.approx(by_highs(program), rel=1e-6)
+    sizes, whole = zip(*seen, strict=True)
+    assert whole == (False, *[not finishes] * (len(seen) - 1)) and len(seen) > 1
+    assert sizes[1] > sizes[0]
+
+
 def test_only_branch_and_bound_says_that_there_is_no_allocation(monkeypatch):
     plain, plain_answer = search.branch_and_bound, make_solver("copter-exact").solve(without_a_shim(2))
 

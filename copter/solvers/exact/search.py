@@ -48,11 +48,11 @@ log = logging.getLogger("copter")
 _FEW, _MORE = 200, 3
 """Columns of the first neighbourhood in addition to one a request, and the growth factor."""
 _MUCH, _MUCH_AT_LEAST = 0.25, 2_000
-"""Share and number of residual columns above which prices fix little.  Then branch and bound gets all these
-columns after a brief search of the first neighbourhood, which provides a better start.
+"""Share and number of residual columns above which prices fix little.  Then searches are brief.
+After one that does not finish, branch and bound gets all these columns, with a better start.
 """
 _GLANCE, _GLANCES = 0.3, 20.0
-"""Share of the remaining time for the brief search, and its largest number of seconds."""
+"""Share of the remaining time for a brief search, and its largest number of seconds."""
 _NEARLY = 1.5
 """A neighbourhood takes all residual columns if they are at most this many times the wanted number."""
 _FIRST, _WIDER = 1e-4, 16.0
@@ -195,14 +195,13 @@ class Search:
 
     def _improve(self) -> tuple[Status, str]:
         """Search neighbourhoods until the gap is closed; return the status and the reason for the end."""
-        few = _FEW
+        few, late = _FEW, False
         if self.gap > self.integer_gap:
             self._raise(self.floor)
         while self.gap > self.integer_gap:
             left = self._left(self.cost - self.floor)
-            # if prices fix few columns, they are also a poor guide to the best columns
             much = left.slot.size > max(_MUCH * self.program.n_variables, _MUCH_AT_LEAST)
-            whole = much and few > _FEW
+            brief, whole = much and not late, much and late
             slack = left.budget if whole else self._slack(left, few)
             # a continuous column may be used in part, at a small loss, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
@@ -210,9 +209,9 @@ class Search:
                 return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
             clock = Clock(min(_GLANCE * self.clock.left(), _GLANCES), parent=self.clock)
-            clock = clock if much and not whole else self.clock
-            answer = self._branch(left, mask, slack, clock, whole=whole)
-            if not (much and not whole) and slack >= left.budget and (self.cost, self.bound) == before:
+            answer = self._branch(left, mask, slack, clock if brief else self.clock, whole=whole)
+            late = late or answer.status is not Status.OPTIMAL
+            if not (brief and late) and slack >= left.budget and (self.cost, self.bound) == before:
                 self._certainly(left, mask, slack, answer)
                 if self.gap <= self.integer_gap:
                     break
@@ -238,12 +237,12 @@ class Search:
         free = left.slot.size - np.unique(left.slot).size
         if free <= _NEARLY * few:
             return left.budget
-        return float(np.partition(left.excess, -1 - (free - few))[-1 - (free - few)])
+        at = few - free - 1
+        return float(np.partition(left.excess, at)[at])
 
     def _left(self, budget: float) -> Survivors:
         """Return the columns that an allocation within a budget can use."""
-        if budget == math.inf or self.floor == -math.inf:
-            budget = math.inf
+        budget = math.inf if self.floor == -math.inf else budget
         left = survivors(self.store, self.relaxed.y, self.pricing, budget, threads=self.threads)
         self._excess, self.pricing = left.excess, left.pricing
         return left
@@ -275,7 +274,7 @@ class Search:
             answer = MilpAnswer(None, Status.DEADLINE, "", -math.inf, math.inf, 0)
         self.runs, self.nodes = self.runs + 1, self.nodes + answer.nodes
         kept = answer.x is None or self._offer(rest.allocation(answer.x), most)
-        inside = self.relaxed.certificate.bound + rest.unit * answer.bound - most - left.margin
+        inside = self.floor + rest.unit * answer.bound - most - left.margin
         if not kept or wild(rest.lp, WILD, costs=False):
             return self._certainly(left, mask, slack, answer)
         self._raise(min(inside, self._outside(slack)))
