@@ -12,51 +12,34 @@ import os
 import sys
 from collections.abc import Callable
 
-import numpy as np
-
 from copter.compile.beside import ASIDE, NEWTON, PROOF, SHIM
 from copter.compile.first_calls import compile_at_once
 from copter.compile.kernels import compile_seconds
 from copter.program.program import ContinualProgram
 from copter.shims.choose_one import ChooseOneShim
 from copter.shims.flow import FlowShim
-from copter.solvers.inner.compiled_newton import CompiledNewton
-from copter.solvers.inner.working_set import WorkingSet
 from copter.solvers.proximal.solver import INNER, ProximalPoint, warm_up_few_changes
 from copter.solvers.registry import make_solver
 from copter.terms.convex import LogTerm
 
 
-def _compile_newton() -> None:
-    """Solve a set with two columns."""
-    none, one, two = np.zeros(2), np.ones(1), np.ones(2)
-    working = WorkingSet(
-        slot=np.array([0]),
-        exact=np.array([False]),
-        total=one,
-        first=np.array([0, 2]),
-        block=np.array([0, 0]),
-        column=np.array([0, 1]),
-        cost=-two,
-        upper=two,
-        pointer=np.array([0, 1, 2]),
-        row=np.zeros(2, np.uint32),
-        value=two,
-        lower_row=np.full(1, -np.inf),
-        upper_row=0.5 * one,
-        row_scale=one,
-        column_scale=two,
-        cost_scale=1.0,
-    )
-    CompiledNewton(working, lambda: False).solve(np.zeros(1), none, 1.0, 1e-3, 5)
-
-
-def _compile_shim() -> None:
-    """Round three requests that compete for the same columns."""
+def _competing() -> ContinualProgram:
+    """Return three requests that compete for the same columns."""
     program = ContinualProgram()
     program.add_resource("a", upper=3.0)
     for request in range(3):
         program.add_request(request, [-1.0, -3.0], {"a": [1.0, 2.0]}, total=1.0)
+    return program
+
+
+def _compile_newton() -> None:
+    """Solve a small program by Newton's method."""
+    ProximalPoint().solve(_competing())
+
+
+def _compile_shim() -> None:
+    """Solve a small program by simplex, and round the solution."""
+    program = _competing()
     ChooseOneShim().round(program, make_solver("copter").solve(program))
 
 
@@ -91,7 +74,6 @@ def _compile_few_changes() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "rounds": _compile_rounds,
-    NEWTON: _compile_newton,
     SHIM: _compile_shim,
     "convex terms": _compile_terms,
     "flows": _compile_flows,
