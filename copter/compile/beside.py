@@ -19,7 +19,10 @@ _started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 
 
 def compile_last() -> None:
-    """Start a process that compiles what the first round needs last: shims are first if they are imported."""
+    """Start a process that compiles what the first round needs last.
+
+    If the module of the shim is imported, its kernels come first, because the round will probably call it.
+    """
     last = (NEWTON, PROOF)
     compile_beside((SHIM, *last) if "copter.shims.choose_one" in sys.modules else last)
 

@@ -79,3 +79,18 @@ def test_rounds_with_many_changes_take_fewer_than_twice_the_iterations_of_cold_s
         assert solution.objective == pytest.approx(cold.objective, rel=2 * TOLERANCE)
         spent += solution.iterations, cold.iterations
     assert spent[0] <= 1.8 * spent[1], spent  # 2.05 with a sample first, and as many requests again
+
+
+def test_a_violation_may_be_infinite():
+    tuning = ProximalTuning(partial=PartialTuning(requests_from=100))
+    rng, program, solver = np.random.default_rng(1), ContinualProgram(), ProximalPoint(tuning=tuning)
+    program.add_resources(list(range(12)), upper=[25.0] * 12)
+    program.add_resource("small", upper=1e9)
+    for number in range(300):
+        rows = enumerate(rng.choice(12, 4, replace=False).tolist())
+        usage = {row: ([k], [float(rng.uniform(0.5, 2.0))]) for k, row in rows}
+        usage["small"] = ([0], [1.0 if number else 1e-310])
+        program.add_request(number, -rng.uniform(1.0, 10.0, 4), usage, total=1.0)
+    solver.solve(program)
+    program.update_resources("small", upper=1e-310)
+    assert solver.solve(program).status == "optimal"

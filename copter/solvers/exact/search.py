@@ -49,10 +49,10 @@ _FEW, _MORE = 200, 3
 """Columns of the first neighbourhood in addition to one a request, and the growth factor."""
 _MUCH, _MUCH_AT_LEAST = 0.25, 2_000
 """Share and number of residual columns above which prices fix little.  Then searches are brief.
-After one that does not finish, branch and bound gets all these columns, with a better start.
+After one without a proven optimum, branch and bound gets all these columns, with a better start.
 """
 _GLANCE, _GLANCES = 0.3, 20.0
-"""Share of the remaining time for a brief search, and its largest number of seconds."""
+"""Share of the remaining time for all brief searches together, and its largest number of seconds."""
 _NEARLY = 1.5
 """A neighbourhood takes all residual columns if they are at most this many times the wanted number."""
 _FIRST, _WIDER = 1e-4, 16.0
@@ -196,6 +196,7 @@ class Search:
     def _improve(self) -> tuple[Status, str]:
         """Search neighbourhoods until the gap is closed; return the status and the reason for the end."""
         few, late = _FEW, False
+        glance = Clock(min(_GLANCE * self.clock.left(), _GLANCES), parent=self.clock)
         if self.gap > self.integer_gap:
             self._raise(self.floor)
         while self.gap > self.integer_gap:
@@ -208,8 +209,7 @@ class Search:
             if np.count_nonzero(mask) > self.most_columns:
                 return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
             before = self.cost, self.bound
-            clock = Clock(min(_GLANCE * self.clock.left(), _GLANCES), parent=self.clock)
-            answer = self._branch(left, mask, slack, clock if brief else self.clock, whole=whole)
+            answer = self._branch(left, mask, slack, glance if brief else self.clock, whole=whole)
             late = late or answer.status is not Status.OPTIMAL
             if not (brief and late) and slack >= left.budget and (self.cost, self.bound) == before:
                 self._certainly(left, mask, slack, answer)

@@ -54,8 +54,8 @@ class ExactSolver(ProximalPoint):
     most_columns : int
         Largest number of columns for branch and bound. The neighbourhoods have 200, 600, 1,800, ... columns
         in addition to one a request. They grow until the gap is closed or the next one exceeds the limit. If
-        prices fix few columns, a neighbourhood gets at most 20 s; if it takes longer, the next one has all
-        remaining columns.
+        prices fix few columns, the neighbourhoods together get at most 3/10 of the remaining time and 20 s;
+        after one without a proven optimum, the next one has all remaining columns.
     isolated : bool
         True to run HiGHS' branch and bound in a separate process, for services. If that process crashes, the
         solution is the best one found without it, and its reason names the crash.  Starting the process takes

@@ -1,6 +1,6 @@
 """Compilation of kernels in advance, part by part.
 
-A round begins with the kernels for pricing and certificates, and needs simplex or Newton's method and the
+A round begins with the kernels of the store and of working sets, and needs simplex, Newton's method and the
 shim later.  A separate process compiles those in the meantime (:func:`copter.compile.beside.compile_last`),
 so that the round finds them compiled.  ``copter compile`` compiles all parts, for example for a container
 image.
@@ -87,9 +87,9 @@ BESIDE: dict[str, tuple[Callable[[], None], *tuple[str, ...]]] = {
     NEWTON: (_compile_newton, "copter.solvers.inner.compiled_newton"),
     PROOF: (_compile_shim, "copter.proof"),
 }
-"""Calls for the process beside a first round, and the modules whose kernels it compiles.
+"""Calls for the process next to a first round, and the modules whose kernels it compiles.
 
-The round itself compiles the others at the same time.
+The process of the round compiles the other kernels of these calls at the same time.
 """
 
 

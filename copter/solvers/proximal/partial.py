@@ -237,8 +237,8 @@ class PartialSteps:
             stays[fresh] = False
             x = merged(now.x.where(stays[now.x.slot]), choices.of_requests(self.store, fresh))
             now = Iterate.of(self.store, x, now.y, now.pricing, self.budget.threads)
-        # a row that is violated by a share of its bound loses at least about this share of its requests
-        over = 0.0 if self._loose else now.certificate.relative.primal
+        # the largest relative violation is a rough estimate of the share of the requests that must move
+        over = 0.0 if self._loose else min(1.0, now.certificate.relative.primal)
         self._moves |= fixed | choices.nearest(int(max(self._share, over) * len(self.program)))
         log.debug(
             "   %d of %d requests change, %d are reassigned: gap %.1e, primal %.1e",

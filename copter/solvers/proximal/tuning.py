@@ -146,11 +146,10 @@ class PartialTuning:
         the factor on it in the next step.  With Poisson demands on full-mesh Kdl the nearest 20% reach the
         optimum to within 2e-4, and 25% nearly always to within 1e-4; warm rounds take 1.1 s instead of 3.1 s
     worthless : gap after the reassignment of suboptimal requests above which all requests change (chosen)
-    hopeless : gap of the start above which prices come from a sample (chosen; 1e-2 to 0.1 after failing
-        links, 0.8 after a permutation; below it a sample's prices were worse in all kinds of changes that
-        were tried), and violation of a row after the reassignment above which steps are whole, if no
-        heuristic repairs them.  With 400 rows and 20,000 requests of 20 columns of
-        their own a cold start then takes 0.2 s instead of 0.95
+    hopeless : gap of a warm start above which prices come from a sample (chosen: with a smaller gap the last
+        prices are better; 1e-2 to 0.1 after failing links, 0.8 after a permutation), and violation of a row
+        after the reassignment above which steps are whole, if no heuristic repairs them.  With 400 rows and
+        20,000 requests of 20 columns of their own a cold start then takes 0.2 s instead of 0.95
     loose, tighter : if the program has a repair heuristic: share of the tolerance at which steps end before
         the rows are satisfied, and the factor on it if that was too early (chosen)
     near : a row is included if less than this share of its bound is left (chosen)
