@@ -274,6 +274,7 @@ class PlacementRounds(EventDomain):
                 moved = self._leave_drained(self.moves)
                 demand = self.running.waiting.copy()
                 servers = self._open(demand)
+                self._price = np.where(demand < self.running.waiting, 0.0, price)  # these fit nowhere
                 found, bound, solves, solution = self._best(demand, servers)
                 placed = self._start(found)
                 value = self._worth_of(placed)
