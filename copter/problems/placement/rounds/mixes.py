@@ -78,32 +78,24 @@ class Mixes(NamedTuple):
 
 
 def best_mixes(
-    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int = NODES
+    free: Free,
+    fleet: Fleet,
+    servers: Ints,
+    gain: Floats,
+    most: Ints,
+    nodes: int = NODES,
+    together: bool = False,
 ) -> Mixes:
-    """Return the best pattern of each server, independently of the other servers.
+    """Return the best pattern of each server.
+
+    With `together`, servers choose one after another from the tasks that earlier servers have left, and the
+    function subtracts the numbers of the chosen tasks from `most`, and their CPU and memory from `free`.
+    Otherwise every server chooses from all tasks.
 
     `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
-    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: number of
-    branch-and-bound nodes after which the search on a server ends early.
+    pattern. `most` (kinds,): largest number of tasks of each kind, in a pattern or together. `nodes`: number
+    of branch-and-bound nodes after which the search on a server ends early.
     """
-    return _searched(free, fleet, servers, gain, most, nodes, False)
-
-
-def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> Mixes:
-    """Give each server the best pattern of the tasks that earlier servers have left.
-
-    The function subtracts the numbers of the tasks from `most`, and their CPU and memory from `free`.
-
-    `servers` (n,): in the order in which they choose. `gain` (kinds,): value of a task of each kind. `most`
-    (kinds,): number of tasks of each kind.
-    """
-    return _searched(free, fleet, servers, gain, most, NODES, True)
-
-
-def _searched(
-    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int, together: bool
-) -> Mixes:
-    """Search servers: with `together`, one after another from the same tasks, otherwise in parallel."""
     kinds = np.flatnonzero((gain > 0.0) & (most > 0))
     kinds = kinds[np.argsort(fleet.cpu[kinds], kind="stable")]
     n = servers.size
@@ -118,12 +110,8 @@ def _searched(
         begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
 
         def some(part: int) -> list[_Tasks]:
-            its, found, room = (
-                search.own(),
-                [],
-                _Tasks.room(_MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
-            )
-            at, end = begins[part], begins[part + 1]
+            its, found, at, end = search.own(), [], begins[part], begins[part + 1]
+            room = _Tasks.room(_MOST_TASKS + 2 * (end - at))
             piece = end if clock is None or clock.left() == math.inf else 1
             while at < end:
                 if clock is not None and clock.over():

@@ -206,24 +206,22 @@ class PatternRelaxation:
         :meth:`extend` adds them. If a round ends before that call, the program is still the one that was
         solved.
 
-        `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
-        more nodes, up to a limit.
+        `price` (kinds,). `enough`: if the bound may reach this value, servers are searched with more nodes,
+        up to a limit.
         """
         states, gain = self._states, self._gain(price)
         mixes = best_mixes(self._free, self._fleet, states.first, gain, self._demand)
         paid = float(self._demand @ (self._values - gain))
-        nodes = NODES
+        nodes, room = NODES, enough - paid - states.sizes @ mixes.value
         while (
-            paid + states.sizes @ mixes.value <= enough < paid + states.sizes @ mixes.bound
+            0.0 <= room < (loss := states.sizes * (mixes.bound - mixes.value)).sum()
             and nodes < _MOST_NODES
             and not over()
         ):
             nodes *= 10
-            loss = states.sizes * (mixes.bound - mixes.value)
-            worst = np.argsort(-loss, kind="stable")
+            least = np.argsort(loss, kind="stable")
             # Search servers again, so that the losses of all others sum to at most half of the remaining gap.
-            others = np.cumsum(loss[worst][::-1])[::-1]
-            again = worst[others > 0.5 * (enough - paid - states.sizes @ mixes.value)]
+            again = least[np.cumsum(loss[least]) > 0.5 * room]
             more = best_mixes(self._free, self._fleet, states.first[again], gain, self._demand, nodes)
             mixes.bound[again] = np.minimum(mixes.bound[again], more.bound)
         known = np.zeros(states.number.size)
@@ -235,13 +233,13 @@ class PatternRelaxation:
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
 
     def _gain(self, price: Floats) -> Floats:
-        """Return the gain of a task of each kind, as small as that of a larger kind of which more tasks wait.
+        """Return the gain of a task of each kind, at most that of a larger kind of which as many tasks wait.
 
-        A task can replace a larger one, so it has no larger gain at the best prices if the larger kind is in
-        a pattern of the optimum. Prices that were made for other tasks often give few tasks of a kind a large
-        gain on many servers, and therefore a loose bound.
+        A task fits wherever a larger one is, so at the best prices it does not gain more than the tasks of
+        larger kinds in patterns of the optimum. Without this limit, prices of earlier tasks often give a kind
+        with few tasks a large gain on many servers, and the bound is loose. The bound holds at any prices.
         """
-        gain = np.maximum(self._values - price, 0.0)
+        gain = np.clip(self._values - price, 0.0, self._values)
         gain[gain < _NEGLIGIBLE * self._values] = 0.0
         larger = self._larger & (self._demand >= self._demand[:, None]) & (gain > 0.0)
         return np.where(larger, gain, gain[:, None]).min(axis=1)
@@ -254,7 +252,7 @@ class PatternRelaxation:
 
     def prices(self, solution: Solution) -> Floats:
         """Return the dual price of each kind; (kinds,)."""
-        return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
+        return np.array([solution.price[kind] for kind in self._kinds])
 
     def _add(self, new: _Columns) -> None:
         """Add columns to the program as new or changed requests."""
