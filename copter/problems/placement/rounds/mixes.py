@@ -78,49 +78,40 @@ class Mixes(NamedTuple):
 
 
 def best_mixes(
-    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int = NODES
+    free: Free,
+    fleet: Fleet,
+    servers: Ints,
+    gain: Floats,
+    most: Ints,
+    nodes: int = NODES,
+    together: bool = False,
 ) -> Mixes:
-    """Return the best pattern of each server, independently of the other servers.
+    """Return the best pattern of each server.
+
+    With `together`, servers choose one after another from the tasks that earlier servers have left, and the
+    function subtracts the numbers of the chosen tasks from `most`, and their CPU and memory from `free`.
+    Otherwise every server chooses from all tasks.
 
     `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
-    pattern. `most` (kinds,): largest number of tasks of each kind in a pattern. `nodes`: number of
-    branch-and-bound nodes after which the search on a server ends early.
+    pattern. `most` (kinds,): largest number of tasks of each kind, in a pattern or together. `nodes`: number
+    of branch-and-bound nodes after which the search on a server ends early.
     """
-    return _searched(free, fleet, servers, gain, most, nodes, False)
-
-
-def fill(free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints) -> Mixes:
-    """Give each server the best pattern of the tasks that earlier servers have left.
-
-    The function subtracts the capacity of the tasks from `free`, and their numbers from `most`.
-
-    `servers` (n,): in the order in which they choose. `gain` (kinds,): value of a task of each kind. `most`
-    (kinds,): number of tasks of each kind.
-    """
-    return _searched(free, fleet, servers, gain, most, NODES, True)
-
-
-def _searched(
-    free: Free, fleet: Fleet, servers: Ints, gain: Floats, most: Ints, nodes: int, together: bool
-) -> Mixes:
-    """Search servers: with `together`, one after another from the same tasks, otherwise in parallel."""
     kinds = np.flatnonzero((gain > 0.0) & (most > 0))
     kinds = kinds[np.argsort(fleet.cpu[kinds], kind="stable")]
     n = servers.size
     value, bound, sizes = np.zeros(n), np.zeros(n), np.zeros(n, np.int64)
     tasks = [_Tasks.room(0)]
     if kinds.size and n:
-        search = _Search.of(free, fleet, kinds, gain, most, nodes)
+        # The search counts GPUs in units of the largest number of thousandths that divides all requests.
+        unit = int(np.gcd.reduce(np.append(fleet.milli[kinds], MILLI)))
+        free, fleet = free._replace(gpus=free.gpus // unit), fleet._replace(milli=fleet.milli // unit)
+        search = _Search.of(free, fleet, kinds, gain, most, nodes, MILLI // unit)
         clock = current()  # clock of this thread; the threads of the parts have none
         begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
 
         def some(part: int) -> list[_Tasks]:
-            its, found, room = (
-                search.own(),
-                [],
-                _Tasks.room(_MOST_TASKS + 2 * (begins[part + 1] - begins[part])),
-            )
-            at, end = begins[part], begins[part + 1]
+            its, found, at, end = search.own(), [], begins[part], begins[part + 1]
+            room = _Tasks.room(_MOST_TASKS + 2 * (end - at))
             piece = end if clock is None or clock.left() == math.inf else 1
             while at < end:
                 if clock is not None and clock.over():
@@ -152,14 +143,14 @@ class _Tasks(NamedTuple):
 class _Search(NamedTuple):
     """Data of a search, by candidate (a kind that fits) or by depth (the number of placed tasks).
 
-    `kinds` (kinds,): kinds with tasks and a positive gain, in order of their CPU. `gain`, `most`, `nodes`: as
-    for :func:`best_mixes`. `thetas` (t, 3). `price` (p, 2): prices of CPU and memory.
-    `on_gpu` (p, models, units + 1): h_p, where `unit` is in thousandths of a GPU. `size` (3,): free CPU,
-    memory and GPUs of the server, each at least 1. `kind`, `density` (kinds,): of each candidate. `share`
-    (kinds, 3). `in_parts` (t, kinds + 1): largest g_k / (theta, s_k) of this and all later candidates.
-    `left` (depths, m): free capacity of each GPU. `room` (depths, 2): free CPU and memory. `value` (depths,).
-    `at`, `gpu` (depths,): next candidate and GPU. `tried`, `bits` (depths,): the placed candidate and its
-    GPUs. `placed` (kinds,): number of tasks of each candidate in the pattern.
+    `kinds` (kinds,): kinds with tasks and a positive gain, in order of their CPU. `gain`, `most`, `nodes`:
+    as for :func:`best_mixes`. `thetas` (t, 3). `price` (p, 2): prices of CPU and memory. `on_gpu` (p,
+    models, units of a GPU + 1): h_p. `size` (3,): free CPU, memory and GPUs of the server, each at least 1.
+    `kind`, `density` (kinds,): of each candidate. `share` (kinds, 3). `in_parts` (t, kinds + 1): largest g_k
+    / (theta, s_k) of this and all later candidates. `left` (depths, m): free capacity of each GPU. `room`
+    (depths, 3): free CPU, memory and GPUs. `value` (depths,). `at`, `gpu` (depths,): next candidate and GPU.
+    `tried`, `bits` (depths,): the placed candidate and its GPUs. `placed` (kinds,): number of tasks of each
+    candidate in the pattern.
     """
 
     kinds: Ints
@@ -169,7 +160,6 @@ class _Search(NamedTuple):
     thetas: Floats
     price: Floats
     on_gpu: Floats
-    unit: int
     size: Floats
     kind: Ints
     density: Floats
@@ -185,20 +175,21 @@ class _Search(NamedTuple):
     placed: Ints
 
     @classmethod
-    def of(cls, free: Free, fleet: Fleet, kinds: Ints, gain: Floats, most: Ints, nodes: int) -> _Search:
-        unit = int(np.gcd.reduce(np.append(fleet.milli[kinds], MILLI)))
+    def of(
+        cls, free: Free, fleet: Fleet, kinds: Ints, gain: Floats, most: Ints, nodes: int, units: int
+    ) -> _Search:
         parts = np.maximum(fleet.gpus[kinds], 1)
         its = gain[kinds] / parts
         asked = np.column_stack([fleet.cpu, fleet.memory])[kinds] / parts[:, None]
         price = _prices(free, asked, its, fleet.gpus[kinds] == 0)
-        on_gpu = np.zeros((len(price), fleet.allowed.shape[1], MILLI // unit + 1))
-        _knapsacks(price, kinds, its, asked, fleet, unit, on_gpu)
+        on_gpu = np.zeros((len(price), fleet.allowed.shape[1], units + 1))
+        _knapsacks(price, kinds, its, asked, fleet, on_gpu)
         scratch = _scratch(kinds.size, free.gpus.shape[1])
-        return cls(kinds, gain, most, nodes, _THETAS, price, on_gpu, unit, *scratch)
+        return cls(kinds, gain, most, nodes, _THETAS, price, on_gpu, *scratch)
 
     def own(self) -> _Search:
         """Return a search with the same data and new work arrays."""
-        return _Search(*self[:8], *_scratch(self.kinds.size, self.left.shape[1]))
+        return _Search(*self[:7], *_scratch(self.kinds.size, self.left.shape[1]))
 
 
 def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
@@ -211,7 +202,7 @@ def _scratch(kinds: int, gpus: int) -> tuple[Any, ...]:
         np.empty((kinds, 3)),
         np.empty((len(_THETAS), kinds + 1)),
         np.empty((depths, gpus), np.int64),
-        np.empty((depths, 2), np.int64),
+        np.empty((depths, 3), np.int64),
         np.empty(depths),
         *(np.empty(depths, np.int64) for _ in range(4)),
         np.empty(kinds, np.int64),
@@ -241,16 +232,14 @@ def _prices(free: Free, asked: Floats, its: Floats, alone: Flags) -> Floats:
 
 
 @kernel
-def _knapsacks(
-    price: Floats, kinds: Ints, its: Floats, asked: Floats, fleet: Fleet, unit: int, on_gpu: Floats
-) -> None:
+def _knapsacks(price: Floats, kinds: Ints, its: Floats, asked: Floats, fleet: Fleet, on_gpu: Floats) -> None:
     for p in range(on_gpu.shape[0]):
         for model in range(on_gpu.shape[1]):
             for units in range(1, on_gpu.shape[2]):
                 best = on_gpu[p, model, units - 1]
                 for at in range(kinds.size):
                     kind = kinds[at]
-                    rest = units - fleet.milli[kind] // unit
+                    rest = units - fleet.milli[kind]
                     if fleet.gpus[kind] and rest >= 0 and fleet.allowed[kind, model]:
                         net = its[at] - asked[at, 0] * price[p, 0] - asked[at, 1] * price[p, 1]
                         best = max(best, on_gpu[p, model, rest] + net)
@@ -336,16 +325,15 @@ def _bound_in_parts(n: int, search: _Search) -> None:
 def _rest(model: int, price: int, at: int, depth: int, enough: float, search: _Search) -> float:
     """Return an upper bound on the gain of candidates from `at` on; it is not tightened below `enough`."""
     s = search
-    gpus = 0
-    for gpu in range(s.left.shape[1]):
-        gpus += s.left[depth, gpu]
-    cpu, memory, rest = s.room[depth, 0] / s.size[0], s.room[depth, 1] / s.size[1], gpus / s.size[2]
-    least = np.inf
+    cpu, memory = s.room[depth, 0] / s.size[0], s.room[depth, 1] / s.size[1]
+    gpus, least = s.room[depth, 2] / s.size[2], np.inf
     for theta in range(s.thetas.shape[0]):
-        weight = s.thetas[theta, 0] * cpu + s.thetas[theta, 1] * memory + s.thetas[theta, 2] * rest
+        weight = s.thetas[theta, 0] * cpu + s.thetas[theta, 1] * memory + s.thetas[theta, 2] * gpus
         if s.in_parts[theta, at] < np.inf:
             least = min(least, s.in_parts[theta, at] * weight)
-    if least > enough and price >= 0:
+        if least <= enough:
+            return least
+    if price >= 0:
         least = min(least, _on_gpus(model, depth, price, s))
     return least
 
@@ -356,7 +344,7 @@ def _on_gpus(model: int, depth: int, price: int, search: _Search) -> float:
     s = search
     total = s.price[price, 0] * s.room[depth, 0] + s.price[price, 1] * s.room[depth, 1]
     for gpu in range(s.left.shape[1]):
-        total += s.on_gpu[price, model, s.left[depth, gpu] // s.unit]
+        total += s.on_gpu[price, model, s.left[depth, gpu]]
     return total
 
 
@@ -408,6 +396,7 @@ def _place(fleet: Fleet, at: int, bits: int, depth: int, search: _Search) -> Non
     s.placed[at] += 1
     s.room[below, 0] = s.room[depth, 0] - fleet.cpu[kind]
     s.room[below, 1] = s.room[depth, 1] - fleet.memory[kind]
+    s.room[below, 2] = s.room[depth, 2] - fleet.milli[kind] * fleet.gpus[kind]
     for gpu in range(s.left.shape[1]):
         s.left[below, gpu] = s.left[depth, gpu] - fleet.milli[kind] * ((bits >> gpu) & 1)
     s.value[below] = s.value[depth] + s.gain[kind]
@@ -420,13 +409,14 @@ def _search(
 ) -> tuple[float, float, int]:
     """Write a server's best pattern from `used` on; return its value, a bound and its number of tasks."""
     s, model = search, fleet.model[server]
-    s.room[0, 0], s.room[0, 1] = free.cpu[server], free.memory[server]
+    s.room[0, 0], s.room[0, 1], s.room[0, 2] = free.cpu[server], free.memory[server], 0
     for gpu in range(s.left.shape[1]):
         s.left[0, gpu] = free.gpus[server, gpu]
+        s.room[0, 2] += s.left[0, gpu]
     uneven = False
     for at in range(n):
         s.placed[at] = 0
-        uneven = uneven or (fleet.gpus[s.kind[at]] > 1 and fleet.milli[s.kind[at]] < MILLI)
+        uneven = uneven or (fleet.gpus[s.kind[at]] > 1 and fleet.milli[s.kind[at]] < s.on_gpu.shape[2] - 1)
     s.value[0], s.at[0], s.gpu[0] = 0.0, 0, 0
     best, missed, size, nodes, depth = 0.0, 0.0, 0, 0, 0
     price = _best_price(model, s)

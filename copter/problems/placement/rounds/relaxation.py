@@ -42,7 +42,7 @@ _MOST_NODES = 100 * NODES
 _ENOUGH_COLUMNS = 2
 """New columns have in total at most this many times the waiting tasks of each kind."""
 _NEGLIGIBLE = 1e-3
-"""If a task's gain is below this share of its value, its price is set to its value."""
+"""If a task's gain is below this share of its value, it is set to 0."""
 
 
 class Found(NamedTuple):
@@ -136,6 +136,9 @@ class PatternRelaxation:
         self.program = ContinualProgram()
         self.solver = repeatable_solver("copter", tolerance=_TOLERANCE)
         self._fleet, self._values = fleet, values
+        self._larger = np.ones((values.size, values.size), np.bool_)  # of each kind: those that ask for more
+        for takes in (*fleet[2:], *~fleet.allowed.T):
+            self._larger &= takes[:, None] <= takes
         self._kinds = list(range(values.size))
         self.program.add_resources(self._kinds, upper=0.0)
         self._numbers: dict[bytes, int] = {}
@@ -180,14 +183,9 @@ class PatternRelaxation:
         rows = np.column_stack([free.cpu[servers], free.memory[servers], model[servers], free.gpus[servers]])
         keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
         _, first, group, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        names = [keys[one].tobytes() for one in first]
-        known = self._numbers
-        self._numbers = {}
-        for name in names:
-            number = known.get(name, -1)
-            if number < 0:
-                number, self._next = self._next, self._next + 1
-            self._numbers[name] = number
+        names, known = keys[first].tolist(), self._numbers
+        self._numbers = {name: known.get(name, self._next + one) for one, name in enumerate(names)}
+        self._next += first.size
         numbers = np.array(list(self._numbers.values()), np.int64)
         order = np.argsort(numbers)
         of_group = np.argsort(order)[group]  # rank of the number of each server's class
@@ -208,34 +206,43 @@ class PatternRelaxation:
         :meth:`extend` adds them. If a round ends before that call, the program is still the one that was
         solved.
 
-        `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
-        more nodes, up to a limit.
+        `price` (kinds,). `enough`: if the bound may reach this value, servers are searched with more nodes,
+        up to a limit.
         """
-        values, states = self._values, self._states
-        price = settled(values, price)
-        gain = values - price
+        states, gain = self._states, self._gain(price)
         mixes = best_mixes(self._free, self._fleet, states.first, gain, self._demand)
-        paid = float(self._demand @ price)
-        nodes = NODES
+        paid = float(self._demand @ (self._values - gain))
+        nodes, room = NODES, enough - paid - states.sizes @ mixes.value
         while (
-            paid + states.sizes @ mixes.value <= enough < paid + states.sizes @ mixes.bound
+            0.0 <= room < (loss := states.sizes * (mixes.bound - mixes.value)).sum()
             and nodes < _MOST_NODES
             and not over()
         ):
             nodes *= 10
-            loss = states.sizes * (mixes.bound - mixes.value)
-            worst = np.argsort(-loss, kind="stable")
+            least = np.argsort(loss, kind="stable")
             # Search servers again, so that the losses of all others sum to at most half of the remaining gap.
-            others = np.cumsum(loss[worst][::-1])[::-1]
-            again = worst[others > 0.5 * (enough - paid - states.sizes @ mixes.value)]
+            again = least[np.cumsum(loss[least]) > 0.5 * room]
             more = best_mixes(self._free, self._fleet, states.first[again], gain, self._demand, nodes)
             mixes.bound[again] = np.minimum(mixes.bound[again], more.bound)
-        known = np.zeros(self._next)
-        np.maximum.at(known, self._columns.owner, self._columns.worth(gain))
+        known = np.zeros(states.number.size)
+        owner = np.searchsorted(states.number, self._columns.owner)
+        np.maximum.at(known, owner, self._columns.worth(gain))
         columns = _Columns(states.number, mixes.begins, mixes.kinds, mixes.gpus)
-        new = self._useful(columns, states.sizes * (mixes.value - known[states.number] * (1.0 + 1e-6)))
+        new = self._useful(columns, states.sizes * (mixes.value - known * (1.0 + 1e-6)))
         self._held.append(columns.where(new))
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
+
+    def _gain(self, price: Floats) -> Floats:
+        """Return the gain of a task of each kind, at most that of a larger kind of which as many tasks wait.
+
+        A task fits wherever a larger one is, so at the best prices it does not gain more than the tasks of
+        larger kinds in patterns of the optimum. Without this limit, prices of earlier tasks often give a kind
+        with few tasks a large gain on many servers, and the bound is loose. The bound holds at any prices.
+        """
+        gain = np.clip(self._values - price, 0.0, self._values)
+        gain[gain < _NEGLIGIBLE * self._values] = 0.0
+        larger = self._larger & (self._demand >= self._demand[:, None]) & (gain > 0.0)
+        return np.where(larger, gain, gain[:, None]).min(axis=1)
 
     def extend(self) -> None:
         """Add the patterns that :meth:`improve` found since the last call."""
@@ -245,7 +252,7 @@ class PatternRelaxation:
 
     def prices(self, solution: Solution) -> Floats:
         """Return the dual price of each kind; (kinds,)."""
-        return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
+        return np.array([solution.price[kind] for kind in self._kinds])
 
     def _add(self, new: _Columns) -> None:
         """Add columns to the program as new or changed requests."""
@@ -299,11 +306,6 @@ class PatternRelaxation:
             out,
         )
         return Found(*(array[:placed] for array in out))
-
-
-def settled(values: Floats, price: Floats) -> Floats:
-    """Return the prices, raised to the value for kinds whose gain is a negligible share of the value."""
-    return np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
 
 
 def _begins(sizes: Ints) -> Ints:

@@ -21,7 +21,8 @@ servers on which a waiting task fits take part in a round, so its time depends o
 all servers.
 
 Sources: column generation over patterns, Gilmore and Gomory (1961); placement by prices, Nnorom, Boyd and
-Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997).
+Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997); inequalities between prices, Ben Amor,
+Desrosiers and Valério de Carvalho (2006).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from copter.errors import NotOptimalError
 from copter.problems.placement.occupancy import Fleet, Free, Most, fits, tightest_on, tightest_server
 from copter.problems.placement.place import Place, PlacementError
 from copter.problems.placement.rounds.groups import TaskGroup
-from copter.problems.placement.rounds.mixes import fill
+from copter.problems.placement.rounds.mixes import best_mixes
 from copter.problems.placement.rounds.relaxation import Found, PatternRelaxation
 from copter.problems.placement.rounds.running import Running
 from copter.problems.placement.servers import MILLI, Servers
@@ -274,9 +275,10 @@ class PlacementRounds(EventDomain):
                 moved = self._leave_drained(self.moves)
                 demand = self.running.waiting.copy()
                 servers = self._open(demand)
+                self._price = np.where(demand < self.running.waiting, 0.0, price)  # these fit nowhere
                 found, bound, solves, solution = self._best(demand, servers)
                 placed = self._start(found)
-                value = self._worth_of(placed)
+                value = float(self.values[self.running.kinds_of(self.running.slots(placed))].sum())
                 done = Round(
                     placed=placed,
                     moved=moved,
@@ -378,9 +380,6 @@ class PlacementRounds(EventDomain):
         self.running.start(slots[there], chosen.servers, chosen.gpus)
         return self._places(slots[there], chosen), there
 
-    def _worth_of(self, ids: Iterable[Hashable]) -> float:
-        return float(self.values[self.running.kinds_of(self.running.slots(ids))].sum())
-
     def _places(self, slots: Ints, found: Found) -> dict[Hashable, Place]:
         """Return places by id."""
         places = map(Place, found.servers.tolist(), found.gpus.tolist())
@@ -449,7 +448,10 @@ class PlacementRounds(EventDomain):
     def _open(self, demand: Ints) -> Ints:
         """Return servers on which a task of a demand fits, fullest first; set other kinds' demand to 0."""
         running = self.running
-        servers = open_servers(running.free, running.fleet, running.usable, demand)
+        fits_one, somewhere = np.zeros(len(running.servers), np.bool_), np.zeros(demand.size, np.bool_)
+        _fits_one(running.free, running.fleet, np.flatnonzero(demand), running.usable, fits_one, somewhere)
+        demand[~somewhere] = 0
+        servers = np.flatnonzero(fits_one)
         cpu, gpus = running.free.cpu[servers], running.free.gpus[servers].sum(axis=1)
         return servers[np.argsort(cpu / self._most.cpu + gpus / self._most.gpus, kind="stable")]
 
@@ -458,8 +460,6 @@ class PlacementRounds(EventDomain):
         enough = 1.0 / (1.0 - self.gap)
         best = self._filled(demand, servers, self._gain)
         value, bound, solves = self._worth(best), float(demand @ self.values), 0
-        if not servers.size:
-            return best, 0.0, solves, None
         if bound <= enough * value or over():
             return best, bound, solves, None
         relaxation = self._relaxation
@@ -510,13 +510,18 @@ class PlacementRounds(EventDomain):
     def _filled(self, demand: Ints, servers: Ints, gain: Floats) -> Found:
         """Return the placement in which servers choose one after another."""
         running = self.running
-        return Found.of(fill(running.free.copy(), running.fleet, servers, gain, demand.copy()), servers)
+        return Found.of(
+            best_mixes(running.free.copy(), running.fleet, servers, gain, demand.copy(), together=True),
+            servers,
+        )
 
     def _rounded(self, demand: Ints, servers: Ints, solution: Solution) -> Found:
         """Return a rounded solution, in which servers then choose from the remaining tasks."""
         free, left = self.running.free.copy(), demand.copy()
         found = self._relaxation.rounded(solution, free, left)
-        return found.and_(Found.of(fill(free, self.running.fleet, servers, self._gain, left), servers))
+        return found.and_(
+            Found.of(best_mixes(free, self.running.fleet, servers, self._gain, left, together=True), servers)
+        )
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
@@ -532,14 +537,6 @@ def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats
     if not good.all():
         raise PlacementError(f"values: {given[~good][0]}: must be positive and finite")
     return given
-
-
-def open_servers(free: Free, fleet: Fleet, usable: Flags, demand: Ints) -> Ints:
-    """Return servers on which a task of a demand fits, ascending; set demand that fits nowhere to 0."""
-    fits_one, somewhere = np.zeros(usable.size, np.bool_), np.zeros(demand.size, np.bool_)
-    _fits_one(free, fleet, np.flatnonzero(demand), usable, fits_one, somewhere)
-    demand[~somewhere] = 0
-    return np.flatnonzero(fits_one)
 
 
 @kernel
