@@ -207,16 +207,16 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True, inner=True)
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
-    """Return the few requests with the largest losses against their best price, above `enough`."""
-    rest, worst = loss.copy(), np.empty(_ROOM_FOR, np.int64)
+    """Return the few requests with the largest losses above `enough`, and overwrite these losses."""
+    worst = np.empty(_ROOM_FOR, np.int64)
     for n in range(_ROOM_FOR):  # compiling a sort would take two seconds
         most, largest = -1, enough
-        for k in range(rest.size):
-            if rest[k] > largest:
-                most, largest = k, rest[k]
+        for k in range(loss.size):
+            if loss[k] > largest:
+                most, largest = k, loss[k]
         if most < 0:
             return worst[:n]
-        worst[n], rest[most] = most, -np.inf
+        worst[n], loss[most] = most, -np.inf
     return worst
 
 

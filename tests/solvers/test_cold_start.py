@@ -90,7 +90,7 @@ def test_a_cold_start_does_not_depend_on_the_unit(unit):
 def test_a_sample_knows_what_flows_through_scarce_rows(decided):
     program = network(4, decided=decided)
     budget = Budget(1e-4, Clock(), 2_000, 1, EARLY.most_piece)
-    sampled = sampled_prices(program, NOTHING, np.zeros(ROWS), "newton", budget, EARLY)
+    sampled = sampled_prices(program, NOTHING, "newton", budget, EARLY)
     priced = sampled.y > 0.05
     assert 3 <= priced.sum() <= SCARCE
     upper = program.store.rows.upper[:ROWS]

@@ -44,7 +44,7 @@ def cluster(pinned: int = 0, *, add: bool = True) -> ContinualProgram:
 def sample(program: ContinualProgram, columns: int) -> Sampled:
     tuning = ProximalTuning(sample=SampleTuning(columns=columns, columns_a_row=0))
     budget = Budget(1e-4, Clock(None), 1_000, 1, 0.25)
-    return sampled_prices(program, NOTHING, np.zeros(program.store.rows.size), "newton", budget, tuning)
+    return sampled_prices(program, NOTHING, "newton", budget, tuning)
 
 
 def bound(program: ContinualProgram, y: np.ndarray) -> float:

@@ -29,7 +29,7 @@ from copter.solvers.inner.gather import gather
 from copter.solvers.proximal.accept import accept, accept_first, out_of_time, stuck
 from copter.solvers.proximal.columns import ColumnSet
 from copter.solvers.proximal.partial import PartialSteps
-from copter.solvers.proximal.run import End, SolveContext, SolveOptions
+from copter.solvers.proximal.run import End, SolveContext
 from copter.solvers.proximal.starting_prices import (
     Sampled,
     reset_prices,
@@ -100,8 +100,8 @@ def _first(run: SolveContext) -> tuple[Iterate, NDArray[np.float64] | None, floa
             now = run.certify(begin.x, begin.y)
     if now is not None and priced:
         return now, None, sigma.warm_sigma if warm else sigma.cold_sigma
-    sampled = _sampled(run, begin.x, begin.y)
-    fresh = sampled.y is not begin.y
+    sampled = _sampled(run, begin.x)
+    fresh = sampled.flow is not None
     if now is None or fresh:
         now = run.certify(begin.x, sampled.y)
     return now, sampled.flow, sigma.warm_sigma if warm or fresh else sigma.cold_sigma
@@ -119,7 +119,7 @@ def _request_rounds(
             return there, end
         now = there
         if now.certificate.relative.gap > run.options.tuning.partial.hopeless:
-            now = _at_prices(run, now, _sampled(run, NOTHING, np.zeros_like(now.y)).y)
+            now = _at_prices(run, now, _sampled(run, NOTHING).y)
         if not now.y.any():
             now = _along_violations(run, now)
     while not run.budget.spent():
@@ -159,32 +159,18 @@ def _step(
     if not whole:  # columns that are left out will change the prices anyway
         goal = max(goal, tuning.gap_share * min(proof.relative.gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
-    method = "cd" if descend else _method(options)
+    method: Method = "cd" if descend else options.inner
     floored = whole or proof.gap_denominator_kind is not GapDenominator.OBJECTIVE
     aim = Aim(goal, first, sigma, proof.gap_denominator if floored else 0.0)
-    program = run.program
-    at = now.x, now.y
+    program, hold = run.program, run.holds and not idle
     return run_steps(
-        program.store,
-        working,
-        method,
-        run.budget,
-        *at,
-        aim,
-        tuning,
-        rays_of=program,
-        hold=run.holds and not idle,
+        program.store, working, method, run.budget, now.x, now.y, aim, tuning, rays_of=program, hold=hold
     )
 
 
-def _method(options: SolveOptions) -> Method:
-    """Return the inner solver to begin with."""
-    return "cd" if options.inner == "cd" else "newton"
-
-
-def _sampled(run: SolveContext, x: SparseX, y: NDArray[np.float64]) -> Sampled:
-    """Return prices of a sample of the requests, starting from (x, y)."""
-    return sampled_prices(run.program, x, y, _method(run.options), run.budget, run.options.tuning)
+def _sampled(run: SolveContext, x: SparseX) -> Sampled:
+    """Return prices of a sample of the requests, starting from x."""
+    return sampled_prices(run.program, x, run.options.inner, run.budget, run.options.tuning)
 
 
 def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
@@ -201,12 +187,6 @@ def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Itera
     if y is now.y:
         return now
     there = run.certify(now.x, y)
-    log.debug(
-        "bound at other prices %.8g, before %.8g, objective %.8g",
-        there.certificate.bound,
-        now.certificate.bound,
-        now.certificate.objective,
-    )
     return there if there.certificate.bound > now.certificate.bound else now
 
 

@@ -143,10 +143,11 @@ class PartialSteps:
             return None
         gap, moves = now.certificate.relative.gap, self._moves
         met = self._loose > 0.0 or now.certificate.relative.primal <= budget.tolerance
-        if self._gap is not None and met and gap <= self.tuning.progress * self._gap:
-            moves[:], self._moved = False, 0
-        elif self._gap is not None:
-            self._share *= self.tuning.more
+        if self._gap is not None:
+            if met and gap <= self.tuning.progress * self._gap:
+                moves[:], self._moved = False, 0
+            else:
+                self._share *= self.tuning.more
         self._gap = gap
         near = self.tuning.near if self._flow is None else self.tuning.near_sampled
         seen = self._seen(now, near)
@@ -163,10 +164,17 @@ class PartialSteps:
         usage, sigma = row_activity(store, kept, threads=budget.threads), 0.0
         for _ in range(self.tuning.row_passes):
             working = gather(store, slot, column, LeftOut(usage, seen), tuning=self._all_tuning.working_set)
-            aim = self._aim(now, sigma)
-            at, tuning = (moved, y), self._all_tuning
             steps = run_steps(
-                store, working, "newton", budget, *at, aim, tuning, rays_of=self.program, hold=self._hold
+                store,
+                working,
+                "newton",
+                budget,
+                moved,
+                y,
+                self._aim(now, sigma),
+                self._all_tuning,
+                rays_of=self.program,
+                hold=self._hold,
             )
             del working  # frees its memory before the next one is made
             if steps.ray is not None:

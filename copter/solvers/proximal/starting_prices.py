@@ -68,25 +68,24 @@ class Sampled(NamedTuple):
 def sampled_prices(
     program: ContinualProgram,
     x: SparseX,
-    y: NDArray[np.float64],
     method: Method,
     budget: Budget,
     tuning: ProximalTuning,
 ) -> Sampled:
-    """Return the prices of a sample of the requests, with all their columns; `y` if there is no sample.
+    """Return the prices of a sample of the requests, with all their columns; 0 if there is no sample.
 
-    `x`, `y` (row slots,): allocation and prices to begin with.
+    `x`: allocation to begin with; the prices begin at 0.
     """
-    sample = _sample(program, tuning)
+    sample, y = _sample(program, tuning), np.zeros(program.store.rows.size)
     if sample is None:
         return Sampled(y, None)
     working, held, stands_for = sample
     goal = tuning.sample.goal
     aim = Aim(goal, tuning.steps.cold_sigma, loose=tuning.sample.loose * goal)
     begin = x._replace(value=x.value * stands_for[x.slot])
-    at, store = (begin, y), program.store
-    steps = run_steps(store, working, method, budget, *at, aim, tuning, rays_of=program, project=False)
-    flow = row_activity(program.store, steps.x, threads=budget.threads)
+    store = program.store
+    steps = run_steps(store, working, method, budget, begin, y, aim, tuning, rays_of=program, project=False)
+    flow = row_activity(store, steps.x, threads=budget.threads)
     return Sampled(steps.y, flow if held is None else flow + held.usage)
 
 

@@ -38,8 +38,8 @@ log = logging.getLogger("copter")
 
 _CLOSER = 0.1
 """Factor on the rows' tolerance in the projection with held columns, to be well within the tolerance."""
-Method: TypeAlias = Literal["cd", "newton"]
-"""Coordinate descent, or semismooth Newton."""
+Method: TypeAlias = Literal["auto", "cd", "newton"]
+"""Coordinate descent, or, also with "auto", semismooth Newton."""
 
 
 class InnerSolver(Protocol):
