@@ -221,13 +221,9 @@ def load_suite(folder: Path) -> SuiteResult:
 def _load_line(folder: Path) -> LineResult:
     """Read the folder of a line, with the results of its solvers."""
     line = _read(LineResult, folder / _LINE)
-    there = [name for name in line.order if _solver_file(folder, name).is_file()]
-    return replace(line, solvers={name: _load_solver(folder, name) for name in there})
-
-
-def _load_solver(folder: Path, solver: str) -> SolverResult:
-    """Read the result of a solver from the folder of a line."""
-    return _read(SolverResult, _solver_file(folder, solver))
+    files = {name: _solver_file(folder, name) for name in line.order}
+    there = {name: _read(SolverResult, file) for name, file in files.items() if file.is_file()}
+    return replace(line, solvers=there)
 
 
 def save_suite(folder: Path, suite: SuiteResult) -> None:

@@ -303,11 +303,6 @@ def verdicts(suite: SuiteResult) -> list[Verdict]:
     return [verdict(line) for line in suite.lines.values() if line.solvers and is_ours(line.order[0])]
 
 
-def not_fastest(suite: SuiteResult) -> list[Verdict]:
-    """Return the verdicts on lines on which copter is not the fastest solver or lacks a certified answer."""
-    return [one for one in verdicts(suite) if not one.won]
-
-
 def families(suite: SuiteResult) -> dict[str, list[LineResult]]:
     """Return the lines of each family, in order."""
     found: dict[str, list[LineResult]] = {}

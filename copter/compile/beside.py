@@ -13,7 +13,7 @@ ASIDE = "COPTER_COMPILES_ASIDE"
 """Environment variable of a process that compiles for another process."""
 SHIM, NEWTON, PROOF = "one column a request", "Newton's method", "certificates"
 """Names of what a first round needs last (:data:`copter.solvers.proximal.ahead.BESIDE`)."""
-ROUNDS = (SHIM, NEWTON, "rounds")
+ROUNDS = (SHIM, "rounds")
 """Names of what small rounds need."""
 _started: dict[tuple[str, ...], subprocess.Popen[bytes]] = {}
 

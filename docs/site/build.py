@@ -44,9 +44,9 @@ from copter.bench.solvers import MODES
 from copter.bench.statistics import (
     fastest_mode,
     median_seconds,
-    not_fastest,
     seconds_of,
     spread,
+    verdicts,
     why_no_mode,
 )
 from copter.cli.console import save_json
@@ -369,7 +369,7 @@ def lines_of_readme(suite: SuiteResult) -> str:
         rows.append((ratio, (line.title, *cells, f"{ratio:.3g}")))
     rows.sort(reverse=True)
     heads = ("round of", "columns", "tolerance", "rounds", "copter", "HiGHS, fastest mode", "ratio")
-    lost = [f"`{one.line}`" for one in not_fastest(suite)]
+    lost = [f"`{one.line}`" for one in verdicts(suite) if not one.won]
     synthetic = sum(name.startswith(("columns-", "churn-", "changes-", "scarce-")) for name in suite.lines)
     told = (
         f"\nMedian seconds of a warm round (edits, solve and rounding) on {hardware(suite.machine)}, on "

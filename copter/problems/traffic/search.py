@@ -145,7 +145,7 @@ def _cached(
 ) -> PathSet:
     if not cache:
         return search()
-    file = _path_file(_cache_folder() if folder is None else Path(folder), key)
+    file = (_cache_folder() if folder is None else Path(folder)) / f"paths-{key}.npz"
     paths = _load_paths(file, source, target, topology.n_links)
     if paths is None:
         paths = search()
@@ -242,11 +242,6 @@ def _content_hash(words: tuple[str | int, ...], *arrays: NDArray) -> str:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).data)
     return digest.hexdigest()
-
-
-def _path_file(folder: Path, key: str) -> Path:
-    """Return the file of the path set of a key."""
-    return folder / f"paths-{key}.npz"
 
 
 def _load_paths(

@@ -206,8 +206,9 @@ class Search:
             slack = left.budget if whole else self._slack(left, few)
             # a continuous column may be used in part, at a small loss, whatever its excess
             mask = (left.excess <= slack) | ~self.store.requests.integral[left.slot]
-            if np.count_nonzero(mask) > self.most_columns:
-                return Status.ITERATION_LIMIT, _too_many(int(np.count_nonzero(mask)))
+            count = int(np.count_nonzero(mask))
+            if count > self.most_columns:
+                return Status.ITERATION_LIMIT, _too_many(count)
             before = self.cost, self.bound
             answer = self._branch(left, mask, slack, glance if brief else self.clock, whole=whole)
             late = late or answer.status is not Status.OPTIMAL

@@ -37,7 +37,7 @@ from copter.solvers.proximal.starting_prices import (
     violation_prices,
 )
 from copter.solvers.proximal.state import Iterate
-from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
+from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
@@ -159,12 +159,20 @@ def _step(
     if not whole:  # columns that are left out will change the prices anyway
         goal = max(goal, tuning.gap_share * min(proof.relative.gap, 1.0))
     descend = options.inner == "auto" and idle >= tuning.switch_rounds
-    method: Method = "cd" if descend else options.inner
     floored = whole or proof.gap_denominator_kind is not GapDenominator.OBJECTIVE
     aim = Aim(goal, first, sigma, proof.gap_denominator if floored else 0.0)
     program, hold = run.program, run.holds and not idle
     return run_steps(
-        program.store, working, method, run.budget, now.x, now.y, aim, tuning, rays_of=program, hold=hold
+        program.store,
+        working,
+        "cd" if descend else options.inner,
+        run.budget,
+        now.x,
+        now.y,
+        aim,
+        tuning,
+        rays_of=program,
+        hold=hold,
     )
 
 
@@ -184,9 +192,7 @@ def _many_requests(run: SolveContext, pricing: Pricing) -> bool:
 
 def _at_prices(run: SolveContext, now: Iterate, y: NDArray[np.float64]) -> Iterate:
     """Return the allocation at other prices, if these are others and give a better bound."""
-    if y is now.y:
-        return now
-    there = run.certify(now.x, y)
+    there = now if y is now.y else run.certify(now.x, y)
     return there if there.certificate.bound > now.certificate.bound else now
 
 
@@ -214,8 +220,6 @@ def _recertified(run: SolveContext, last: Iterate, x: SparseX) -> Iterate:
     """Certify an allocation at the prices and by the pass of an earlier iterate; keep it if it is best."""
     now = Iterate.of(run.program.store, x, last.y, last.pricing, run.options.threads)
     run.keep(now)
-    relative = now.certificate.relative
-    log.debug("   certified again: gap %.1e, primal %.1e", relative.gap, relative.primal)
     return now
 
 

@@ -142,7 +142,7 @@ class PartialSteps:
         if not now.y.any():
             return None
         gap, moves = now.certificate.relative.gap, self._moves
-        met = self._loose > 0.0 or now.certificate.relative.primal <= budget.tolerance
+        met = self._loose or now.certificate.relative.primal <= budget.tolerance
         if self._gap is not None:
             if met and gap <= self.tuning.progress * self._gap:
                 moves[:], self._moved = False, 0

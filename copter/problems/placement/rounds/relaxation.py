@@ -232,27 +232,32 @@ class PatternRelaxation:
         self._held.append(columns.where(new))
         return int(np.count_nonzero(new)), paid + float(states.sizes @ mixes.bound)
 
-    def _gain(self, price: Floats) -> Floats:
-        """Return the gain of a task of each kind, at most that of a larger kind of which as many tasks wait.
-
-        A task fits wherever a larger one is, so at the best prices it does not gain more than the tasks of
-        larger kinds in patterns of the optimum. Without this limit, prices of earlier tasks often give a kind
-        with few tasks a large gain on many servers, and the bound is loose. The bound holds at any prices.
-        """
-        gain = np.clip(self._values - price, 0.0, self._values)
-        gain[gain < _NEGLIGIBLE * self._values] = 0.0
-        larger = self._larger & (self._demand >= self._demand[:, None]) & (gain > 0.0)
-        return np.where(larger, gain, gain[:, None]).min(axis=1)
-
     def extend(self) -> None:
         """Add the patterns that :meth:`improve` found since the last call."""
         for columns in self._held:
             self._add(columns)
         self._held.clear()
 
+    def _gain(self, price: Floats) -> Floats:
+        """Return the value of a task of each kind minus its price; 0 if that is a negligible share."""
+        gain = np.clip(self._values - price, 0.0, self._values)
+        return np.where(gain < _NEGLIGIBLE * self._values, 0.0, gain)
+
+    def limited(self, price: Floats) -> Floats:
+        """Raise prices until no kind gains more than a larger one of which twice as many tasks wait.
+
+        A task fits wherever a larger one is, so at the best prices it does not gain more than the tasks of
+        larger kinds in patterns of the optimum. Without this limit, prices of earlier tasks often give a kind
+        with few tasks a large gain on many servers, and the bound is loose. The bound holds at any prices.
+        """
+        gain = self._gain(price)
+        larger = self._larger & (self._demand >= 2 * self._demand[:, None]) & (gain > 0.0)
+        gain = np.where(larger, gain, np.inf).min(axis=1)
+        return np.where(self._demand > 0, np.maximum(price, self._values - gain), price)
+
     def prices(self, solution: Solution) -> Floats:
         """Return the dual price of each kind; (kinds,)."""
-        return np.array([solution.price[kind] for kind in self._kinds])
+        return self.limited(np.array([solution.price[kind] for kind in self._kinds]))
 
     def _add(self, new: _Columns) -> None:
         """Add columns to the program as new or changed requests."""

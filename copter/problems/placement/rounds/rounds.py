@@ -464,6 +464,7 @@ class PlacementRounds(EventDomain):
             return best, bound, solves, None
         relaxation = self._relaxation
         relaxation.begin(self.running.free, demand, servers, self._price)
+        self._price = relaxation.limited(self._price)
         bound = min(bound, relaxation.improve(self._price, enough * value)[1])
         if bound <= enough * value or over():
             return best, bound, solves, None
