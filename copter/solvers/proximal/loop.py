@@ -37,7 +37,7 @@ from copter.solvers.proximal.starting_prices import (
     violation_prices,
 )
 from copter.solvers.proximal.state import Iterate
-from copter.solvers.proximal.steps import Aim, StepsResult, run_steps
+from copter.solvers.proximal.steps import Aim, Method, StepsResult, run_steps
 from copter.store.allocation import NOTHING, SparseX
 
 if TYPE_CHECKING:
@@ -162,17 +162,9 @@ def _step(
     floored = whole or proof.gap_denominator_kind is not GapDenominator.OBJECTIVE
     aim = Aim(goal, first, sigma, proof.gap_denominator if floored else 0.0)
     program, hold = run.program, run.holds and not idle
+    method: Method = "cd" if descend else options.inner
     return run_steps(
-        program.store,
-        working,
-        "cd" if descend else options.inner,
-        run.budget,
-        now.x,
-        now.y,
-        aim,
-        tuning,
-        rays_of=program,
-        hold=hold,
+        program.store, working, method, run.budget, now.x, now.y, aim, tuning, rays_of=program, hold=hold
     )
 
 
