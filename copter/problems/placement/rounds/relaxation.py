@@ -42,7 +42,7 @@ _MOST_NODES = 100 * NODES
 _ENOUGH_COLUMNS = 2
 """New columns have in total at most this many times the waiting tasks of each kind."""
 _NEGLIGIBLE = 1e-3
-"""If a task's gain is below this share of its value, it is set to 0."""
+"""If a task's gain is below this share of its value, its price is set to its value."""
 
 
 class Found(NamedTuple):
@@ -136,9 +136,6 @@ class PatternRelaxation:
         self.program = ContinualProgram()
         self.solver = repeatable_solver("copter", tolerance=_TOLERANCE)
         self._fleet, self._values = fleet, values
-        self._larger = np.ones((values.size, values.size), np.bool_)  # of each kind: those that ask for more
-        for takes in (*fleet[2:], *~fleet.allowed.T):
-            self._larger &= takes[:, None] <= takes
         self._kinds = list(range(values.size))
         self.program.add_resources(self._kinds, upper=0.0)
         self._numbers: dict[bytes, int] = {}
@@ -206,12 +203,14 @@ class PatternRelaxation:
         :meth:`extend` adds them. If a round ends before that call, the program is still the one that was
         solved.
 
-        `price` (kinds,). `enough`: if the bound may reach this value, servers are searched with more nodes,
-        up to a limit.
+        `price` (kinds,): not negative. `enough`: if the bound may reach this value, servers are searched with
+        more nodes, up to a limit.
         """
-        states, gain = self._states, self._gain(price)
+        values, states = self._values, self._states
+        price = settled(values, price)
+        gain = values - price
         mixes = best_mixes(self._free, self._fleet, states.first, gain, self._demand)
-        paid = float(self._demand @ (self._values - gain))
+        paid = float(self._demand @ price)
         nodes, room = NODES, enough - paid - states.sizes @ mixes.value
         while (
             0.0 <= room < (loss := states.sizes * (mixes.bound - mixes.value)).sum()
@@ -238,26 +237,9 @@ class PatternRelaxation:
             self._add(columns)
         self._held.clear()
 
-    def _gain(self, price: Floats) -> Floats:
-        """Return the value of a task of each kind minus its price; 0 if that is a negligible share."""
-        gain = np.clip(self._values - price, 0.0, self._values)
-        return np.where(gain < _NEGLIGIBLE * self._values, 0.0, gain)
-
-    def limited(self, price: Floats) -> Floats:
-        """Raise prices until no kind gains more than a larger one of which twice as many tasks wait.
-
-        A task fits wherever a larger one is, so at the best prices it does not gain more than the tasks of
-        larger kinds in patterns of the optimum. Without this limit, prices of earlier tasks often give a kind
-        with few tasks a large gain on many servers, and the bound is loose. The bound holds at any prices.
-        """
-        gain = self._gain(price)
-        larger = self._larger & (self._demand >= 2 * self._demand[:, None]) & (gain > 0.0)
-        gain = np.where(larger, gain, np.inf).min(axis=1)
-        return np.where(self._demand > 0, np.maximum(price, self._values - gain), price)
-
     def prices(self, solution: Solution) -> Floats:
         """Return the dual price of each kind; (kinds,)."""
-        return self.limited(np.array([solution.price[kind] for kind in self._kinds]))
+        return np.array([max(solution.price[kind], 0.0) for kind in self._kinds])
 
     def _add(self, new: _Columns) -> None:
         """Add columns to the program as new or changed requests."""
@@ -311,6 +293,11 @@ class PatternRelaxation:
             out,
         )
         return Found(*(array[:placed] for array in out))
+
+
+def settled(values: Floats, price: Floats) -> Floats:
+    """Return the prices, raised to the value for kinds whose gain is a negligible share of the value."""
+    return np.where(values - price < _NEGLIGIBLE * values, np.maximum(values, price), price)
 
 
 def _begins(sizes: Ints) -> Ints:

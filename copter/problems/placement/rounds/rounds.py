@@ -21,8 +21,7 @@ servers on which a waiting task fits take part in a round, so its time depends o
 all servers.
 
 Sources: column generation over patterns, Gilmore and Gomory (1961); placement by prices, Nnorom, Boyd and
-Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997); inequalities between prices, Ben Amor,
-Desrosiers and Valério de Carvalho (2006).
+Levis, "CvxCluster" (2026); smoothing of prices, Wentges (1997).
 """
 
 from __future__ import annotations
@@ -275,7 +274,6 @@ class PlacementRounds(EventDomain):
                 moved = self._leave_drained(self.moves)
                 demand = self.running.waiting.copy()
                 servers = self._open(demand)
-                self._price = np.where(demand < self.running.waiting, 0.0, price)  # these fit nowhere
                 found, bound, solves, solution = self._best(demand, servers)
                 placed = self._start(found)
                 value = float(self.values[self.running.kinds_of(self.running.slots(placed))].sum())
@@ -464,7 +462,6 @@ class PlacementRounds(EventDomain):
             return best, bound, solves, None
         relaxation = self._relaxation
         relaxation.begin(self.running.free, demand, servers, self._price)
-        self._price = relaxation.limited(self._price)
         bound = min(bound, relaxation.improve(self._price, enough * value)[1])
         if bound <= enough * value or over():
             return best, bound, solves, None
