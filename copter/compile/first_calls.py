@@ -49,7 +49,7 @@ _at_once: tuple[str, ...] = ()
 def compile_at_once(*modules: str) -> None:
     """Compile each kernel of this process at its first call; use it if many calls will follow.
 
-    `modules`: compile only the kernels of modules whose names begin so.
+    `modules`: only kernels of modules whose names begin with one of these texts; by default all kernels.
     """
     global _at_once
     _at_once = modules or ("",)

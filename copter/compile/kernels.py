@@ -32,7 +32,7 @@ class _Options(Flags):
     """Options of a compilation, compared by the values that are set.
 
     numba looks up its functions by these options, and its own comparison, which also looks up all defaults,
-    takes a fifth of the compile time.
+    takes much of the compile time.
     """
 
     def __eq__(self, other: object) -> bool:

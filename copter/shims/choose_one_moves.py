@@ -209,7 +209,7 @@ def _sink(merit, heap, at, count):  # type: ignore[no-untyped-def]
 def _worst(loss, enough):  # type: ignore[no-untyped-def]
     """Return the few requests with the largest losses above `enough`, and overwrite these losses."""
     worst = np.empty(_ROOM_FOR, np.int64)
-    for n in range(_ROOM_FOR):  # compiling a sort would take two seconds
+    for n in range(_ROOM_FOR):  # numba compiles a sort slowly
         most, largest = -1, enough
         for k in range(loss.size):
             if loss[k] > largest:

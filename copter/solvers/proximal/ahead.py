@@ -1,9 +1,9 @@
 """Compilation of kernels in advance, part by part.
 
-A round begins with the kernels of the store and of working sets, and needs simplex, Newton's method and the
-shim later.  A separate process compiles those in the meantime (:func:`copter.compile.beside.compile_last`),
-so that the round finds them compiled.  ``copter compile`` compiles all parts, for example for a container
-image.
+A round begins with the kernels of the store and of working sets, and needs simplex or Newton's method, the
+certificate and the shim later.  A separate process compiles those in the meantime
+(:func:`copter.compile.beside.compile_last`), so that the round finds them compiled.  ``copter compile``
+compiles all parts, for example for a container image.
 """
 
 from __future__ import annotations

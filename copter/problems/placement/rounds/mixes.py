@@ -88,9 +88,8 @@ def best_mixes(
 ) -> Mixes:
     """Return the best pattern of each server.
 
-    With `together`, servers choose one after another from the tasks that earlier servers have left, and the
-    function subtracts the numbers of the chosen tasks from `most`, and their CPU and memory from `free`.
-    Otherwise every server chooses from all tasks.
+    With `together`, servers choose one after another from the tasks that earlier servers have left. Otherwise
+    every server chooses from all tasks. The arguments do not change.
 
     `servers` (n,). `gain` (kinds,): value of a task of each kind; a kind without a positive gain is in no
     pattern. `most` (kinds,): largest number of tasks of each kind, in a pattern or together. `nodes`: number
@@ -104,8 +103,9 @@ def best_mixes(
     if kinds.size and n:
         # The search counts GPUs in units of the largest number of thousandths that divides all requests.
         unit = int(np.gcd.reduce(np.append(fleet.milli[kinds], MILLI)))
-        free, fleet = free._replace(gpus=free.gpus // unit), fleet._replace(milli=fleet.milli // unit)
-        search = _Search.of(free, fleet, kinds, gain, most, nodes, MILLI // unit)
+        free = Free(free.cpu.copy(), free.memory.copy(), free.gpus // unit)
+        fleet = fleet._replace(milli=fleet.milli // unit)
+        search = _Search.of(free, fleet, kinds, gain, most.copy(), nodes, MILLI // unit)
         clock = current()  # clock of this thread; the threads of the parts have none
         begins = [0, n] if together else [*range(0, n, _AT_ONCE), n]
 

@@ -366,7 +366,7 @@ class PlacementRounds(EventDomain):
                     placed[running.ids(np.array([slot]))[0]] = place
         if not there.all():  # fill places that no task of a group may take with other tasks
             demand = running.waiting_alone()
-            rest = self._filled(demand, self._open(demand), self._gain)
+            rest = self._filled(self.running.free, demand, self._open(demand), self._gain)
             placed |= self._start_at(rest)[0]
         return placed
 
@@ -398,7 +398,7 @@ class PlacementRounds(EventDomain):
         slots = slots[np.argsort(running.kinds_of(slots), kind="stable")]
         demand = np.bincount(running.kinds_of(slots), minlength=self.values.size)
         servers = self._open(demand)
-        found = Found(*(array[:moves] for array in self._filled(demand, servers, self.values)))
+        found = Found(*(array[:moves] for array in self._filled(running.free, demand, servers, self.values)))
         found = Found(*(array[np.argsort(found.kinds, kind="stable")] for array in found))
         # Within a kind, the tasks take the places in order.
         begins = np.searchsorted(running.kinds_of(slots), found.kinds)
@@ -456,7 +456,7 @@ class PlacementRounds(EventDomain):
     def _best(self, demand: Ints, servers: Ints) -> tuple[Found, float, int, Solution | None]:
         """Return a placement, a bound, the number of solves of the program, and its last solution."""
         enough = 1.0 / (1.0 - self.gap)
-        best = self._filled(demand, servers, self._gain)
+        best = self._filled(self.running.free, demand, servers, self._gain)
         value, bound, solves = self._worth(best), float(demand @ self.values), 0
         if bound <= enough * value or over():
             return best, bound, solves, None
@@ -505,21 +505,16 @@ class PlacementRounds(EventDomain):
     def _worth(self, found: Found) -> float:
         return float(self.values[found.kinds].sum())
 
-    def _filled(self, demand: Ints, servers: Ints, gain: Floats) -> Found:
+    def _filled(self, free: Free, demand: Ints, servers: Ints, gain: Floats) -> Found:
         """Return the placement in which servers choose one after another."""
-        running = self.running
-        return Found.of(
-            best_mixes(running.free.copy(), running.fleet, servers, gain, demand.copy(), together=True),
-            servers,
-        )
+        mixes = best_mixes(free, self.running.fleet, servers, gain, demand, together=True)
+        return Found.of(mixes, servers)
 
     def _rounded(self, demand: Ints, servers: Ints, solution: Solution) -> Found:
         """Return a rounded solution, in which servers then choose from the remaining tasks."""
         free, left = self.running.free.copy(), demand.copy()
         found = self._relaxation.rounded(solution, free, left)
-        return found.and_(
-            Found.of(best_mixes(free, self.running.fleet, servers, self._gain, left, together=True), servers)
-        )
+        return found.and_(self._filled(free, left, servers, self._gain))
 
 
 def worth_of(servers: Servers, fleet: Fleet, values: ArrayLike | None) -> Floats:
